@@ -1,0 +1,245 @@
+"""The built-in catalog against SPEC §2-§5, with the expected constants typed in by hand."""
+
+import math
+import pickle
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from whatif_jax.catalog import builtin_systems, describe, system
+from whatif_jax.catalog.forms import FORMS
+
+COUNTS = {"opendc": (22, 6), "gridlabd": (11, 21), "epanet": (37, 36), "sumo": (30, 16)}
+STEPS = {"opendc": (8640, 300), "gridlabd": (9000, 60), "epanet": (9000, 600), "sumo": (8640, 300)}
+LAST_CONTEXT = {
+    "opendc": (7328, 864),
+    "gridlabd": (8192, 512),
+    "epanet": (8192, 512),
+    "sumo": (7776, 864),
+}
+BELL = {
+    "opendc": {"coreSpeed_host-0", "coreSpeed_host-1"},
+    "gridlabd": {
+        "temperature",
+        "base_power",
+        "multiplier",
+        "voltage_factor",
+        "duty_cycle",
+        "recovery_duty_cycle",
+    },
+    "epanet": {"pump_9_setting", "reservoir_9_base_head", "tank_2_init_level"},
+    "sumo": {"sigma", "impatience", "lcSpeedGain"},
+}
+JUNCTIONS = (10, 11, 12, 13, 21, 22, 23, 31, 32)
+PIPES = (10, 11, 12, 21, 22, 31, 110, 111, 112, 113, 121, 122)
+SYSTEMS = list(COUNTS)
+
+
+def test_order_of_systems():
+    assert builtin_systems() == ("opendc", "gridlabd", "epanet", "sumo")
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_counts_sizes_and_axes(name):
+    found = system(name)
+    assert (len(found.targets), len(found.covariates)) == COUNTS[name]
+    assert (found.steps, found.step_seconds) == STEPS[name]
+    assert found.requires_flow is (name == "epanet")
+    assert found.baseline.name == f"{name}.parquet"
+    assert found.baseline.parent.name == "baselines"
+    axes = found.axes
+    assert axes.k == (1, 2, 3, 4, 5)
+    assert axes.event_lengths == (32, 64, 128, 256, 512)
+    assert (axes.gap, axes.prefix, axes.end_buffer) == (32, 0.40, 0.02)
+    sizes = [(pair.name, pair.context, pair.horizon) for pair in axes.contexts]
+    assert sizes == [
+        ("C1", 1024, 128),
+        ("C2", 2048, 256),
+        ("C3", 4096, 384),
+        ("C4", *LAST_CONTEXT[name]),
+    ]
+    assert [pair.fewest_events for pair in axes.contexts] == [1, 1, 1, 2]
+    assert [pair.most_events_longest for pair in axes.contexts] == [2, 2, 4, 8]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_pools(name):
+    found = system(name)
+    up = name == "epanet"
+    assert found.pool == ((2, 4, 6, 8) if up else (0.1, 0.25, 0.5, 2, 4, 6, 8))
+    states = {"is_AUX_on", "is_HEAT_on", "is_COOL_on"}
+    for target in found.targets:
+        assert target.pool == found.pool
+        assert target.up_only is (up or target.name in states)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_covariate_acts_on_every_target(name):
+    found = system(name)
+    order = [covariate.name for covariate in found.covariates]
+    for target in found.targets:
+        others = [other for other in order if other != target.primary.covariate]
+        assert [other.covariate for other in target.secondaries] == others
+        for k in (1, 3, 5):
+            expected = (target.primary.covariate, *others[: k - 1])
+            assert found.covariates_for(target.name, k) == expected
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_shapes(name):
+    shapes = {covariate.name: covariate.shape for covariate in system(name).covariates}
+    assert {covariate for covariate, shape in shapes.items() if shape == "bell"} == BELL[name]
+    assert set(shapes.values()) == {"step", "bell"}
+
+
+def test_marked_targets():
+    found = [target for name in SYSTEMS for target in system(name).targets]
+    assert [t.name for t in found if t.constant] == ["is_COOL_on", "flow_loop_e_1_far"]
+    partial = {"demand_9", "flowrate_10", "flowrate_9", "velocity_10"}
+    assert {target.name for target in found if target.partial} == partial
+    assert len(found) == len({target.name for target in found}) == 100
+
+
+def test_order_of_targets():
+    epanet = [f"pressure_{j}" for j in JUNCTIONS] + ["pressure_2", "demand_9", "demand_2"]
+    epanet += [f"flowrate_{p}" for p in PIPES] + ["flowrate_9"] + [f"velocity_{p}" for p in PIPES]
+    assert [target.name for target in system("epanet").targets] == epanet
+    quantities = ("cpu_demand", "cpu_usage", "cpu_utilization", "cpu_time_active", "power_draw")
+    opendc = [f"{q}_host-{h}" for h in (0, 1) for q in quantities]
+    for machine in (1019, 1023, 1026):
+        opendc += [f"{q}_{machine}" for q in (*quantities[:2], quantities[3], "cpu_time_idle")]
+    assert [target.name for target in system("opendc").targets] == opendc
+    gridlabd = ["actual_power", "total_load", "hvac_load", "hvac_power", "fan_power"]
+    gridlabd += ["air_temperature", "mass_temperature", "heating_demand"]
+    gridlabd += ["is_AUX_on", "is_HEAT_on", "is_COOL_on"]
+    assert [target.name for target in system("gridlabd").targets] == gridlabd
+
+
+# Provenance and form of the files
+
+
+def responses(found):
+    for target in found.targets:
+        yield target.name, target.primary.response, target.primary.provenance, 2
+        for other in target.secondaries:
+            count = 3 if target.class_.combine == "add" else 2
+            yield f"{target.name}/{other.covariate}", other.response, other.provenance, count
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_constant_has_its_provenance(name):
+    found = system(name)
+    assert set(found.legend) == {"P", "R"}
+    letters = [setting.provenance for setting in found.settings]
+    letters += [*found.provenance.values(), *found.pool_provenance.values()]
+    for covariate in found.covariates:
+        assert {"base", "shape"} <= set(covariate.provenance)
+        letters += covariate.provenance.values()
+    for class_ in found.classes:
+        assert {"combine", "damping", "floor"} <= set(class_.provenance)
+        assert class_.clip is None or "clip" in class_.provenance
+        assert (class_.damping, class_.floor) == (0.5, 0.05)
+        letters += class_.provenance.values()
+    for label, response, provenance, count in responses(found):
+        assert set(response.provenance) >= {"form", *response.constants}, label
+        assert ("acts" in response.provenance) is (response.acts != "always"), label
+        assert set(response.constants) == {p.name for p in FORMS[response.form].parameters}
+        assert all(math.isfinite(value) for value in response.constants.values())
+        assert len(provenance) == count, label
+        letters += [*response.provenance.values(), *provenance.values()]
+    axes = found.axes
+    assert set(axes.provenance) == {"k", "event_lengths", "gap", "prefix", "end_buffer"}
+    letters += axes.provenance.values()
+    for pair in axes.contexts:
+        assert len(pair.provenance) == 4
+        letters += pair.provenance.values()
+    for target in found.targets:
+        assert set(target.provenance) == {"pool", "up_only"}
+        letters += target.provenance.values()
+    assert set(letters) == {"P", "R"}
+
+
+def test_provenance_where_one_response_mixes_both():
+    draw = system("opendc").target("power_draw_host-0").primary.response.provenance
+    assert (draw["pivot"], draw["slope"], draw["form"]) == ("P", "R", "R")
+    pressure = system("epanet").target("pressure_10").primary.response.provenance
+    assert pressure == {"form": "R", "scale": "P", "exponent": "R", "slope": "P"}
+    velocity = system("epanet").target("velocity_10").primary
+    assert velocity.response.provenance["scale"] == "R"
+    assert velocity.provenance["covariate"] == "R"
+    jam = system("sumo").target("meanMaxJamLengthInMeters_e2_e_0").secondaries[0]
+    assert jam.provenance["weight"] == "P"
+    assert set(jam.response.provenance.values()) == {"R"}
+    active = system("opendc").target("cpu_time_active_host-0")
+    weights = {other.covariate: other.provenance["weight"] for other in active.secondaries}
+    assert weights["coreSpeed_host-0"] == "P"
+    assert weights["memorySize_host-0"] == "R"
+    state = system("gridlabd").target("is_HEAT_on")
+    assert (state.class_.provenance["clip"], state.provenance["up_only"]) == ("P", "R")
+
+
+def test_systems_pickle_and_targets_hash():
+    for name in SYSTEMS:
+        found = system(name)
+        copy = pickle.loads(pickle.dumps(found))
+        assert copy.targets == found.targets
+        assert len(set(found.targets)) == len(found.targets)
+
+
+def test_import_starts_no_jax():
+    code = "import sys, whatif_jax.catalog as c; c.system('sumo'); print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# describe
+
+
+def test_describe_overview_names_all_systems():
+    text = describe()
+    for name, (targets, covariates) in COUNTS.items():
+        assert re.search(rf"{name} .* {targets} +{covariates} ", text)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_describe_system_names_everything(name):
+    found = system(name)
+    text = describe(name)
+    for each in (*found.targets, *found.covariates, *found.classes):
+        assert re.search(rf"^ +{re.escape(each.name)}\b", text, re.MULTILINE), each.name
+    assert "[P] printed in the paper" in text
+    assert "[R] not printed" in text
+    raw = tomllib.loads(found.source.read_text())
+    for setting in raw["settings"]:
+        first = setting["text"].split(",")[0]
+        assert first in text
+    for pair in found.axes.contexts:
+        assert f"context {pair.context} [P], horizon {pair.horizon} [P]" in text
+
+
+def test_describe_target_shows_constants_with_provenance():
+    text = describe("power_draw_host-0")
+    assert "pivot 105.5 [P], slope 4 [R]" in text
+    assert "pivot + (y-pivot)*f + slope*(f-1) [R]" in text
+    assert "coreSpeed_host-0 [P]: base 3000 MHz [P], bell [P], direct [P]" in text
+    assert "scale 60 [R], exponent 0.5 [R]" in text
+    text = describe("cpu_demand_host-0")
+    assert "only where f < 1 [P]" in text
+    assert "printed as 10/f" in text
+    text = describe("epanet/demand_9")
+    assert "partial: only tasks of at most two events" in text
+    assert "h = 1463" in text
+    assert "up only [P]" in text
+    assert "constant baseline" in describe("is_COOL_on")
+    assert "clipped to [1, 2] [P]" in describe("is_COOL_on")
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_target_describes(name):
+    for target in system(name).targets:
+        text = describe(target.name)
+        assert text == describe(f"{name}/{target.name}")
+        assert len(re.findall(r"\br\d+\b", text)) >= len(target.secondaries)

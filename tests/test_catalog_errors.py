@@ -1,0 +1,351 @@
+"""Faults in a system's file: each message names file, entry, field, value and what was expected."""
+
+from pathlib import Path
+
+import pytest
+
+from whatif_jax.catalog import CatalogError, load_system
+
+BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+POWER = (
+    'primary = { covariate = "coolant_flow", direction = "direct", form = "power", exponent = 0.8 }'
+)
+
+
+def broken(tmp_path, *changes):
+    """The error of the brewery file with some of its text replaced."""
+    text = BREWERY.read_text()
+    for old, new in changes:
+        assert text.count(old) >= 1, old
+        text = text.replace(old, new, 1)
+    path = tmp_path / "broken.toml"
+    path.write_text(text)
+    with pytest.raises(CatalogError) as caught:
+        load_system(path)
+    return caught.value
+
+
+# old text, new text, entry, field, value, part of what was expected
+CASES = {
+    "unknown covariate in a secondary response": (
+        '["ambient_temperature"], weight',
+        '["ambient_temprature"], weight',
+        "target 'cooling_power'",
+        "secondary[1].covariates (from its class)",
+        "'ambient_temprature'",
+        "did you mean 'ambient_temperature'?",
+    ),
+    "unknown covariate in a primary response": (
+        'primary = { covariate = "coolant_flow"',
+        'primary = { covariate = "flow"',
+        "target 'cooling_power'",
+        "primary.covariate",
+        "'flow'",
+        "one of 'coolant_flow', 'ambient_temperature'",
+    ),
+    "two primaries": (
+        POWER,
+        POWER.replace("{", "[{").replace("}", '}, { covariate = "ambient_temperature" }]'),
+        "target 'cooling_power'",
+        "primary",
+        "['coolant_flow', 'ambient_temperature']",
+        "exactly one primary",
+    ),
+    "no primary": (POWER, "", "target 'cooling_power'", "primary", None, "exactly one primary"),
+    "pool with values on one side for a two-way target": (
+        "values = [0.25, 0.5, 2, 4]",
+        "values = [2, 4]",
+        "target 'cooling_power'",
+        "pools.values",
+        "[2.0, 4.0]",
+        "at least one value below 1, for a target that events move both ways",
+    ),
+    "pool of one target on one side": (
+        'unit = "kW"',
+        'unit = "kW"\npool = [0.5]',
+        "target 'cooling_power'",
+        "pool",
+        "[0.5]",
+        "at least one value above 1",
+    ),
+    "up-only pool without values for an inverse covariate": (
+        "values = [0.25, 0.5, 2, 4]",
+        "values = [2, 4]\nup_only = true",
+        "target 'tank_temperature'",
+        "pools.values",
+        "[2.0, 4.0]",
+        "below 1, for an up-only target with direct and inverse covariates",
+    ),
+    "factor of one in a pool": (
+        "values = [0.25, 0.5, 2, 4]",
+        "values = [0.5, 1, 2]",
+        "target 'cooling_power'",
+        "pools.values",
+        "[0.5, 1.0, 2.0]",
+        "none of them 1",
+    ),
+    "base of zero": (
+        "base = 12.0 ",
+        "base = 0.0 ",
+        "covariate 'coolant_flow'",
+        "base",
+        "0.0",
+        "a number other than 0",
+    ),
+    "base not finite": (
+        "base = 12.0 ",
+        "base = inf ",
+        "covariate 'coolant_flow'",
+        "base",
+        "inf",
+        "a finite number",
+    ),
+    "duplicate target": (
+        'name = "tank_temperature"',
+        'name = "cooling_power"',
+        "target 'cooling_power'",
+        "name",
+        "'cooling_power'",
+        "a name no other target has (it is given 2 times)",
+    ),
+    "duplicate covariate": (
+        'name = "ambient_temperature"',
+        'name = "coolant_flow"',
+        "covariate 'coolant_flow'",
+        "name",
+        "'coolant_flow'",
+        "a name no other covariate has",
+    ),
+    "unknown form": (
+        'form = "power", exponent = 0.8',
+        'form = "powr", exponent = 0.8',
+        "target 'cooling_power'",
+        "primary.form",
+        "'powr'",
+        "did you mean 'power'?",
+    ),
+    "primary form in a secondary": (
+        'form = "linear", slope = 0.4',
+        'form = "pivot", pivot = 1.0, slope = 0.4',
+        "class 'tank'",
+        "secondary[1].form",
+        "'pivot'",
+        "one of 'power', 'linear'",
+    ),
+    "missing constant": (
+        'form = "power", exponent = 0.8',
+        'form = "power"',
+        "target 'cooling_power'",
+        "primary.exponent",
+        None,
+        "a finite number",
+    ),
+    "constant of another form": (
+        'form = "power", exponent = 0.8',
+        'form = "power", exponent = 0.8, slope = 1.0',
+        "target 'cooling_power'",
+        "primary.slope",
+        "1.0",
+        "no such field here",
+    ),
+    "constant that is text": (
+        "exponent = 0.8",
+        'exponent = "0.8"',
+        "target 'cooling_power'",
+        "primary.exponent",
+        "'0.8'",
+        "a finite number",
+    ),
+    "constant that is not finite": (
+        "exponent = 0.8",
+        "exponent = nan",
+        "target 'cooling_power'",
+        "primary.exponent",
+        "nan",
+        "a finite number",
+    ),
+    "unknown direction": (
+        'direction = "inverse"',
+        'direction = "down"',
+        "class 'tank'",
+        "secondary[0].direction",
+        "'down'",
+        "one of 'direct', 'inverse'",
+    ),
+    "direction against the response": (
+        'direction = "inverse", form = "power", exponent = -0.3',
+        'direction = "direct", form = "power", exponent = -0.3',
+        "class 'tank'",
+        "secondary[0].direction",
+        "'direct'",
+        "'inverse', as the response falls",
+    ),
+    "unknown shape": (
+        'shape = "step"',
+        'shape = "square"',
+        "covariate 'coolant_flow'",
+        "shape",
+        "'square'",
+        "one of 'step', 'bell', 'ramp', 'half_sine'",
+    ),
+    "weight of zero": (
+        "weight = 0.5",
+        "weight = 0",
+        "class 'tank'",
+        "secondary[0].weight",
+        "0",
+        "a number above 0",
+    ),
+    "unknown class": (
+        'class = "tank"',
+        'class = "tub"',
+        "target 'cooling_power'",
+        "class",
+        "'tub'",
+        "'tank'",
+    ),
+    "unknown way to combine": (
+        'combine = "multiply" ',
+        'combine = "times" ',
+        "class 'tank'",
+        "combine",
+        "'times'",
+        "one of 'multiply', 'add'",
+    ),
+    "clip the wrong way round": (
+        'combine = "multiply" ',
+        'clip = [2, 1]\ncombine = "multiply" ',
+        "class 'tank'",
+        "clip",
+        "[2.0, 1.0]",
+        "the lower first",
+    ),
+    "unknown field": (
+        'unit = "kW"',
+        'unit = "kW"\nunits = "kW"',
+        "target 'cooling_power'",
+        "units",
+        "'kW'",
+        "did you mean 'unit'?",
+    ),
+    "missing field": (
+        'unit = "L/min"',
+        "",
+        "covariate 'coolant_flow'",
+        "unit",
+        None,
+        "a string",
+    ),
+    "placeholder without a value": (
+        '["coolant_flow"], weight',
+        '["coolant_{place}"], weight',
+        "target 'cooling_power'",
+        "where",
+        "{}",
+        "'coolant_{place}'",
+    ),
+    "group without members": (
+        'covariates = ["coolant_flow"], weight',
+        'group = "cold", weight',
+        "target 'cooling_power'",
+        "secondary[0].group (from its class)",
+        "'cold'",
+        "a group that a covariate is in",
+    ),
+    "others before the end": (
+        'covariates = ["coolant_flow"], weight',
+        "others = true, weight",
+        "class 'tank'",
+        "secondary[0].others",
+        "True",
+        "the last effect of its class",
+    ),
+    "no selector": (
+        'covariates = ["coolant_flow"], weight',
+        "weight",
+        "class 'tank'",
+        "secondary[0].covariates",
+        None,
+        "exactly one of covariates",
+    ),
+    "more covariates than a target has": (
+        "k = [1, 2] ",
+        "k = [1, 2, 3] ",
+        "axes",
+        "k",
+        "[1, 2, 3]",
+        "at most 2, the covariates of target 'cooling_power'",
+    ),
+    "k not rising": ("k = [1, 2] ", "k = [2, 1] ", "axes", "k", "[2, 1]", "rising whole numbers"),
+    "history longer than the baseline": (
+        "context = 512",
+        "context = 4096",
+        "context 'short'",
+        "context",
+        "4096",
+        "within the 2880 steps of the baseline",
+    ),
+    "steps that are no whole number": (
+        "steps = 2880 ",
+        "steps = 2880.5 ",
+        "file",
+        "steps",
+        "2880.5",
+        "a whole number, 1 or more",
+    ),
+    "format of another version": (
+        "format_version = 1",
+        "format_version = 9",
+        "file",
+        "format_version",
+        "9",
+        "1",
+    ),
+    "provenance outside the legend": (
+        "format_version = 1",
+        'format_version = 1\nlegend.M = "measured"\nprovenance = "Q"',
+        "file",
+        "provenance of steps",
+        "'Q'",
+        "one of the legend's 'M' (measured)",
+    ),
+    "no provenance though there is a legend": (
+        "format_version = 1",
+        'format_version = 1\nlegend.M = "measured"',
+        "covariate 'coolant_flow'",
+        "provenance of base, shape",
+        None,
+        "one of the legend's 'M' (measured)",
+    ),
+    "name with a slash": (
+        'name = "brewery"',
+        'name = "my/brewery"',
+        "file",
+        "name",
+        "'my/brewery'",
+        "a name without '/'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fault_is_named(tmp_path, case):
+    old, new, entry, field, value, expected = CASES[case]
+    error = broken(tmp_path, (old, new))
+    shown = "is missing" if value is None else f"= {value}"
+    start = f"broken.toml: {entry}: {field} {shown}; expected "
+    lines = [str(problem) for problem in error.problems]
+    hits = [line for line in lines if line.startswith(start)]
+    assert len(hits) == 1, "\n".join(lines)
+    assert expected in hits[0].removeprefix(start)
+    assert hits[0] in str(error)
+
+
+def test_the_changes_are_all_that_is_wrong():
+    assert load_system(BREWERY).name == "brewery"
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "provenance" not in case])
+def test_one_fault_gives_one_problem(tmp_path, case):
+    old, new, *_ = CASES[case]
+    assert len(broken(tmp_path, (old, new)).problems) == 1

@@ -1,0 +1,74 @@
+"""Catalog errors that name the file, entry, field, value and what was expected (SPEC §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["MISSING", "CatalogError", "Problem", "one_of"]
+
+
+class _Missing:
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+MISSING = _Missing()
+"""Stands for the value of a field that is not there."""
+
+_LONGEST_VALUE = 100
+_MOST_NAMES = 12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault in one field of one entry of one file."""
+
+    file: str
+    entry: str
+    field: str
+    value: object
+    expected: str
+
+    def __str__(self) -> str:
+        if self.value is MISSING:
+            value = "is missing"
+        else:
+            text = repr(self.value)
+            if len(text) > _LONGEST_VALUE:
+                text = text[: _LONGEST_VALUE - 3] + "..."
+            value = f"= {text}"
+        return f"{self.file}: {self.entry}: {self.field} {value}; expected {self.expected}"
+
+
+class CatalogError(ValueError):
+    """A system file is wrong, or a name is not in the catalog; ``problems`` lists each fault."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        if len(self.problems) == 1:
+            message = str(self.problems[0])
+        else:
+            lines = "\n".join(f"  - {problem}" for problem in self.problems)
+            message = f"{len(self.problems)} problems in the catalog:\n{lines}"
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[CatalogError], tuple[tuple[Problem, ...]]]:
+        return CatalogError, (self.problems,)
+
+
+def one_of(names: Iterable[str], given: object = None) -> str:
+    """Text that lists the accepted names, led by the one nearest to ``given`` if any is near."""
+    accepted = list(names)
+    if not accepted:
+        return "nothing (there are none)"
+    hint = ""
+    if isinstance(given, str):
+        import difflib
+
+        near = difflib.get_close_matches(given, accepted, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+    listed = ", ".join(repr(name) for name in accepted[:_MOST_NAMES])
+    if len(accepted) > _MOST_NAMES:
+        listed += f" and {len(accepted) - _MOST_NAMES} more"
+    return ("one of " if len(accepted) > 1 else "") + listed + hint

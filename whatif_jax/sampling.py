@@ -1,0 +1,225 @@
+"""Sampling: the random part of a task, drawn into a `TaskSpec`.
+
+References:
+    SPEC §4 (factors), §5 (layout); paper, appendix B.4.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ._types import Array, PRNGKeyArray
+from .baselines import Baselines
+from .events import LayoutRules, layout, place
+from .tasks import FUTURES, Bucket, TaskSpec, half_window_of
+
+__all__ = ["bucket_for", "root_key", "sample_spec"]
+
+PRNG = "threefry2x32"
+
+# Novel factors [P]
+NOVEL_RAISE = (5.0, 12.0)  # direct: max(1, largest seen) + U
+NOVEL_SHRINK = (0.1, 0.5)  # inverse: min(1, smallest seen) * U
+
+
+def root_key(seed: int) -> PRNGKeyArray:
+    """The key of a seed, threefry2x32 whatever JAX's default is.
+
+    Raises:
+        ValueError: the seed is negative or 2**32 or above, where distinct seeds would collide.
+    """
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise ValueError(f"seed: {seed!r}; expected an integer in [0, 2**32)")
+    if not 0 <= seed.__index__() < 2**32:
+        raise ValueError(f"seed: {seed}; expected an integer in [0, 2**32)")
+    return jax.random.key(seed.__index__(), impl=PRNG)
+
+
+def bucket_for(context: int, horizon: int, event_length: int, n_events: int) -> Bucket:
+    """The smallest bucket that holds tasks of these sizes."""
+    return Bucket(context, horizon, n_events * half_window_of(event_length))
+
+
+class Draw(NamedTuple):
+    """Factors of one task."""
+
+    factors: Array  # [E, K]
+    replay: Array  # [K]
+    novel: Array  # [K]
+
+
+def draw_factors(
+    baselines: Baselines,
+    target: Array,
+    columns: Array,
+    n_events: Array,
+    max_events: int,
+    *,
+    factor_range: tuple[float, float] | None = None,
+    key: PRNGKeyArray,
+) -> Draw:
+    """Directions, history factors and both futures' factors. Source: SPEC §4."""
+    key_direction, key_factor, key_event, key_novel = jax.random.split(key, 4)
+    dtype = baselines.base.dtype
+    k = columns.shape[0]
+    direct = baselines.direct[target, columns]
+
+    up = jax.random.bernoulli(key_direction, 0.5, (max_events,)) | baselines.up_only[target]
+    raised = up[:, None] == direct[None, :]  # [E, K]: the factor is above 1
+    share = jax.random.uniform(key_factor, (max_events, k), dtype)
+    if factor_range is None:
+        n_below, n_pool = baselines.n_below[target], baselines.n_pool[target]
+        count = jnp.where(raised, n_pool - n_below, n_below)
+        # share < 1, but share * count may round up to count
+        index = jnp.minimum((share * count).astype(jnp.int32), count - 1)
+        factors = baselines.pool[target, jnp.where(raised, n_below, 0) + index]
+    else:
+        low, high = factor_range
+        factors = jnp.where(
+            raised, jnp.asarray(high, dtype) ** share, jnp.asarray(low, dtype) ** share
+        )
+
+    real = jnp.arange(max_events) < n_events
+    factors = jnp.where(real[:, None], factors, 1.0)  # 1: the base counts as seen
+    replay = factors[jax.random.randint(key_event, (), 0, n_events)]
+    share = jax.random.uniform(key_novel, (k,), dtype)
+    beyond = jnp.max(factors, axis=0, initial=1.0) + (
+        NOVEL_RAISE[0] + (NOVEL_RAISE[1] - NOVEL_RAISE[0]) * share
+    )
+    below = jnp.min(factors, axis=0, initial=1.0) * (
+        NOVEL_SHRINK[0] + (NOVEL_SHRINK[1] - NOVEL_SHRINK[0]) * share
+    )
+    return Draw(factors, replay, jnp.where(direct, beyond, below))
+
+
+def sample_spec(
+    baselines: Baselines,
+    target: Array | int,
+    *,
+    bucket: Bucket,
+    k: Array | int,
+    event_length: Array | int,
+    n_events: Array | int,
+    future: Array | int,
+    context: Array | int | None = None,
+    horizon: Array | int | None = None,
+    max_covariates: int = 5,
+    max_events: int = 64,
+    shapes: Array | None = None,
+    factor_range: tuple[float, float] | None = None,
+    key: PRNGKeyArray,
+) -> TaskSpec:
+    """Draw one task. All sizes but the bucket and the maxima may be traced; vmap over any of them.
+
+    A key gives one history whatever `future` is, so that Replay and Novel share it.
+
+    Args:
+        baselines: series and catalog.
+        target: row of the target (`Baselines.row`).
+        bucket: static sizes; must hold `n_events * ceil(event_length / 2)` positions.
+        k: covariates of every event, the primary among them; at most `max_covariates`.
+        event_length: steps of every event.
+        n_events: events in the history; they must fit the context (`events.layout`).
+        future: number in `FUTURES`.
+        context: steps of the history, the bucket's when omitted.
+        horizon: steps of the future, the bucket's when omitted.
+        max_covariates: K axis of the spec.
+        max_events: E axis of the spec.
+        shapes: event shape of each covariate ([K], numbers in `events.SHAPES`) in place of the
+            catalog's.
+        factor_range: (low, high) to draw history factors log-uniformly between low and 1 or 1 and
+            high, in place of the catalog's pool.
+        key: a JAX key; split once.
+
+    Returns:
+        the spec. It is not verified: see `verify`.
+
+    Raises:
+        ValueError: sizes that are concrete do not fit each other.
+
+    References:
+        SPEC §4-5.
+    """
+    context = bucket.context if context is None else context
+    horizon = bucket.horizon if horizon is None else horizon
+    _check_sizes(
+        baselines, bucket, target, k, event_length, n_events, context, horizon, max_covariates,
+        max_events,
+    )  # fmt: skip
+    key_window, key_factors = jax.random.split(key)
+    target, k, event_length, n_events, context, horizon, future = (
+        jnp.asarray(value, jnp.int32)
+        for value in (target, k, event_length, n_events, context, horizon, future)
+    )
+    width = baselines.order.shape[1]
+    columns = baselines.order[target, :max_covariates]
+    if width < max_covariates:
+        columns = jnp.pad(columns, (0, max_covariates - width))
+    mask = jnp.arange(max_covariates) < jnp.minimum(k, baselines.n_covariates[target])
+    drawn = draw_factors(
+        baselines, target, columns, n_events, max_events, factor_range=factor_range,
+        key=key_factors,
+    )  # fmt: skip
+    rules = LayoutRules(baselines.gap[target], baselines.prefix[target], baselines.end_buffer[target])
+    slot_start, slot_stride = place(context, event_length, n_events, rules)
+    future_factors = jnp.where(future == FUTURES.index("novel"), drawn.novel, drawn.replay)
+    last = baselines.length[target] - (context + horizon)
+    event = jnp.arange(max_events, dtype=jnp.int32)
+    return TaskSpec(
+        target=target,
+        covariates=jnp.where(mask, columns, 0),
+        covariate_mask=mask,
+        shapes=baselines.shape[target, columns] if shapes is None else shapes,
+        window_start=jax.random.randint(key_window, (), 0, last + 1, jnp.int32),
+        context=context,
+        horizon=horizon,
+        event_length=event_length,
+        n_events=n_events,
+        event_starts=jnp.where(event < n_events, slot_start + event * slot_stride, 0),
+        slot_start=slot_start,
+        slot_stride=slot_stride,
+        factors=jnp.where(mask[None, :], drawn.factors, 1.0),
+        future_factors=jnp.where(mask, future_factors, 1.0),
+        future=future,
+        bucket=bucket,
+    )
+
+
+def _check_sizes(
+    baselines, bucket, target, k, event_length, n_events, context, horizon, max_covariates,
+    max_events,
+):  # fmt: skip
+    """Check what is concrete; traced sizes are the caller's to vouch for."""
+
+    def known(*values):
+        return all(isinstance(value, int) for value in values)
+
+    if known(k) and not 1 <= k <= max_covariates:
+        raise ValueError(f"k: {k}; expected 1 .. max_covariates = {max_covariates}")
+    if known(n_events) and not 1 <= n_events <= max_events:
+        raise ValueError(f"n_events: {n_events}; expected 1 .. max_events = {max_events}")
+    if known(context) and not 1 <= context <= bucket.context:
+        raise ValueError(f"context: {context}; expected 1 .. {bucket.context}, the bucket's")
+    if known(horizon) and not 1 <= horizon <= bucket.horizon:
+        raise ValueError(f"horizon: {horizon}; expected 1 .. {bucket.horizon}, the bucket's")
+    if known(event_length, n_events, context):
+        layout(context, event_length, n_events)  # raises where the events do not fit
+    if known(event_length, n_events):
+        needed = n_events * half_window_of(event_length)
+        if needed > bucket.positions:
+            raise ValueError(
+                f"bucket: {bucket.positions} positions; expected at least {needed} for {n_events} "
+                f"events of {event_length} steps"
+            )
+    if known(target) and known(context, horizon) and not isinstance(
+        baselines.length, jax.core.Tracer
+    ):
+        if not 0 <= target < len(baselines.targets):
+            raise ValueError(f"target: row {target}; expected 0 .. {len(baselines.targets) - 1}")
+        steps = int(baselines.length[target])
+        if context + horizon > steps:
+            raise ValueError(
+                f"context: {context} + horizon {horizon} do not fit the {steps} steps of "
+                f"{'/'.join(baselines.targets[target])}"
+            )

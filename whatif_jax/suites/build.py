@@ -1,0 +1,276 @@
+"""Building a frozen suite: enumerate candidates, draw, verify, compose.
+
+References:
+    SPEC §5 (axes), §6 (verification and composition).
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+
+from ..baselines import Baselines, layout_rules
+from ..catalog import System
+from ..events import context_for, most_events
+from ..sampling import root_key, sample_spec
+from ..tasks import FUTURES, Bucket, TaskSpec, half_window_of
+from ..verification import verify
+from .manifest import SCHEMA
+
+__all__ = ["Candidates", "SystemDraw", "candidates", "compose", "draw_system", "search_seed"]
+
+SETTINGS = ("fewest", "most")
+# Targets the catalog calls partial keep only tasks of so few events [P]
+PARTIAL_EVENTS = 2
+# Rows verified at once: fixed, so that every bucket compiles once
+CHUNK = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """All candidate pairs of one system, one row a pair; columns of equal length."""
+
+    target: np.ndarray  # int32, number of the target within the system
+    k: np.ndarray
+    context_pair: np.ndarray  # str
+    context: np.ndarray
+    horizon: np.ndarray
+    event_length: np.ndarray
+    n_events: np.ndarray
+    setting: np.ndarray  # str
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+def candidates(system: System) -> Candidates:
+    """Enumerate the pairs of one system: target, K, context pair, event length, setting."""
+    rows = []
+    rules, longest = layout_rules(system), max(system.axes.event_lengths)
+    for number, _ in enumerate(system.targets):
+        for k in system.axes.k:
+            for pair in system.axes.contexts:
+                for length in system.axes.event_lengths:
+                    most = most_events(pair.context, length, rules)
+                    if length == longest and pair.most_events_longest:
+                        most = pair.most_events_longest
+                    counts = (pair.fewest_events, most)
+                    for setting, n_events in zip(SETTINGS, counts, strict=True):
+                        context = context_for(pair.context, length, n_events, rules)
+                        rows.append(
+                            (number, k, pair.name, context, pair.horizon, length, n_events, setting)
+                        )
+    columns = list(zip(*rows, strict=True))
+    return Candidates(
+        *(np.array(column, np.int32 if isinstance(column[0], int) else object)
+          for column in columns)
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemDraw:
+    """Every candidate of one system drawn with one seed, and what verification said."""
+
+    seed: int
+    candidates: Candidates
+    specs: dict[str, TaskSpec]  # "replay" and "novel", NumPy leaves [pairs, ...]
+    ok: np.ndarray  # bool [pairs, 2], replay and novel
+
+
+@eqx.filter_jit
+def _draw_chunk(baselines, bucket, max_covariates, max_events, root, pairs, columns):
+    def draw(pair, target, k, event_length, n_events):
+        specs, oks = [], []
+        for future in range(len(FUTURES)):
+            spec = sample_spec(
+                baselines,
+                target,
+                bucket=bucket,
+                k=k,
+                event_length=event_length,
+                n_events=n_events,
+                future=future,
+                max_covariates=max_covariates,
+                max_events=max_events,
+                key=jax.random.fold_in(root, pair),
+            )
+            specs.append(spec)
+            oks.append(verify(spec, baselines).ok)
+        return specs, jnp.stack(oks)
+
+    return jax.vmap(draw)(pairs, *columns)
+
+
+def draw_system(
+    system: System,
+    baselines: Baselines,
+    seed: int,
+    rows: np.ndarray | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> SystemDraw:
+    """Draw and verify candidates of one system.
+
+    Pair number p draws from fold_in(seed's key, p), so a part of the candidates draws the same
+    numbers as the whole.
+
+    Args:
+        system: the system.
+        baselines: loaded baselines holding it.
+        seed: in [0, 2**32).
+        rows: candidate pairs to draw, all when omitted; the others count as failed.
+        progress: called with the number of pairs done since the last call.
+    """
+    every = candidates(system)
+    rows = np.arange(len(every)) if rows is None else np.asarray(rows)
+    first = baselines.row(system.name, system.targets[0].name)
+    root = root_key(seed)
+    max_covariates, max_events = max(system.axes.k), int(every.n_events.max())
+    ok = np.zeros((len(every), 2), bool)
+    leaves: dict[str, dict[str, np.ndarray]] = {future: {} for future in FUTURES}
+    for bucket in _buckets(every):
+        at = rows[(every.context[rows] == bucket.context) & (every.horizon[rows] == bucket.horizon)]
+        for start in range(0, len(at), CHUNK):
+            part = at[start : start + CHUNK]
+            padded = np.resize(part, CHUNK)
+            columns = tuple(
+                jnp.asarray(values[padded], jnp.int32)
+                for values in (every.target + first, every.k, every.event_length, every.n_events)
+            )
+            specs, oks = _draw_chunk(
+                baselines, bucket, max_covariates, max_events, root,
+                jnp.asarray(padded, jnp.uint32), columns,
+            )  # fmt: skip
+            ok[part] = np.asarray(oks)[: len(part)]
+            for future, spec in zip(FUTURES, specs, strict=True):
+                for name, value in _arrays(spec).items():
+                    value = np.asarray(value)[: len(part)]
+                    store = leaves[future].setdefault(
+                        name, np.zeros((len(every), *value.shape[1:]), value.dtype)
+                    )
+                    store[part] = value
+            progress(len(part))
+    bucket = Bucket(0, 0, 0)  # rows of all buckets together: sizes are in the leaves
+    specs = {future: TaskSpec(bucket=bucket, **leaves[future]) for future in FUTURES}
+    return SystemDraw(seed, every, specs, ok)
+
+
+def _arrays(spec: TaskSpec) -> dict[str, np.ndarray]:
+    return {name: value for name, value in vars(spec).items() if name != "bucket"}
+
+
+def _buckets(every: Candidates) -> Iterator[Bucket]:
+    shapes = sorted(set(zip(every.context.tolist(), every.horizon.tolist(), strict=True)))
+    for context, horizon in shapes:
+        at = (every.context == context) & (every.horizon == horizon)
+        positions = [
+            int(n) * half_window_of(int(length))
+            for n, length in zip(every.n_events[at], every.event_length[at], strict=True)
+        ]
+        yield Bucket(context, horizon, max(positions))
+
+
+def kept(system: System, draw: SystemDraw) -> np.ndarray:
+    """Which tasks stay, bool [pairs, 2]: verified, and of few events where a target is partial."""
+    partial = np.array([target.partial for target in system.targets])[draw.candidates.target]
+    return draw.ok & ~(partial & (draw.candidates.n_events > PARTIAL_EVENTS))[:, None]
+
+
+def composition(system: System, draw: SystemDraw) -> dict[str, int]:
+    """Kept tasks of every target."""
+    counts = kept(system, draw).sum(axis=1)
+    return {
+        target.name: int(counts[draw.candidates.target == number].sum())
+        for number, target in enumerate(system.targets)
+    }
+
+
+def facts(system: System, counts: Mapping[str, int]) -> tuple[int, int]:
+    """(full targets, tasks of partial targets) of a composition."""
+    whole = 2 * len(candidates(system)) // len(system.targets)
+    partial = {target.name for target in system.targets if target.partial}
+    full = sum(count == whole for name, count in counts.items() if name not in partial)
+    return full, sum(counts[name] for name in partial)
+
+
+def search_seed(
+    system: System,
+    baselines: Baselines,
+    *,
+    full_targets: int,
+    partial_tasks: int,
+    seeds: range,
+    progress: Callable[[int], None] = lambda seed: None,
+) -> SystemDraw:
+    """The draw of the smallest seed whose composition is the published one.
+
+    Partial targets are drawn first: most seeds fail there, and they are few.
+
+    Raises:
+        ValueError: no seed in the range gives it; says what the seeds gave.
+    """
+    every = candidates(system)
+    partial = np.array([target.partial for target in system.targets])[every.target]
+    few = np.flatnonzero(partial & (every.n_events <= PARTIAL_EVENTS))
+    found = []
+    for seed in seeds:
+        progress(seed)
+        if len(few):
+            first = draw_system(system, baselines, seed, few)
+            count = int(kept(system, first).sum())
+            if count != partial_tasks:
+                found.append(count)
+                continue
+        draw = draw_system(system, baselines, seed)
+        counts = composition(system, draw)
+        if facts(system, counts) == (full_targets, partial_tasks):
+            return draw
+        found.append(facts(system, counts))
+    raise ValueError(
+        f"{system.name}: no seed in {seeds} gives {full_targets} full targets and "
+        f"{partial_tasks} tasks of partial ones; seeds gave {found}"
+    )
+
+
+def compose(draws: Mapping[str, SystemDraw], systems: Mapping[str, System]) -> pa.Table:
+    """The manifest of the kept tasks of all systems, ids dense from 0."""
+    columns: dict[str, list] = {name: [] for name in SCHEMA.names}
+    pair_id = -1
+    for name, draw in draws.items():
+        system, every, keep = systems[name], draw.candidates, kept(systems[name], draw)
+        names = [covariate.name for covariate in system.covariates]
+        for pair in np.flatnonzero(keep.any(axis=1)):
+            pair_id += 1
+            k, n_events = int(every.k[pair]), int(every.n_events[pair])
+            for number in np.flatnonzero(keep[pair]):
+                future = FUTURES[number]
+                spec = draw.specs[future]
+                row = {
+                    "task_id": len(columns["task_id"]),
+                    "pair_id": pair_id,
+                    "system": name,
+                    "target": system.targets[every.target[pair]].name,
+                    "k": k,
+                    "context_pair": every.context_pair[pair],
+                    "context": int(every.context[pair]),
+                    "horizon": int(every.horizon[pair]),
+                    "event_length": int(every.event_length[pair]),
+                    "n_events": n_events,
+                    "setting": every.setting[pair],
+                    "future": future,
+                    "window_start": int(spec.window_start[pair]),
+                    "event_starts": spec.event_starts[pair, :n_events],
+                    "covariates": [names[column] for column in spec.covariates[pair, :k]],
+                    "factors": list(spec.factors[pair, :n_events, :k]),
+                    "future_factors": spec.future_factors[pair, :k],
+                }
+                for column, value in row.items():
+                    columns[column].append(value)
+    return pa.table(
+        [pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA
+    )
+
+

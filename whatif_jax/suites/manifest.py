@@ -1,0 +1,98 @@
+"""The manifest of a frozen suite: one row a task, every drawn number in it.
+
+References:
+    SPEC §8.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+__all__ = ["AXES", "SCHEMA", "ManifestError", "read_manifest", "write_manifest"]
+
+SCHEMA = pa.schema(
+    [
+        ("task_id", pa.int64()),
+        ("pair_id", pa.int64()),
+        ("system", pa.string()),
+        ("target", pa.string()),
+        ("k", pa.int32()),
+        ("context_pair", pa.string()),
+        ("context", pa.int32()),
+        ("horizon", pa.int32()),
+        ("event_length", pa.int32()),
+        ("n_events", pa.int32()),
+        ("setting", pa.string()),
+        ("future", pa.string()),
+        ("window_start", pa.int32()),
+        ("event_starts", pa.list_(pa.int32())),
+        ("covariates", pa.list_(pa.string())),
+        ("factors", pa.list_(pa.list_(pa.float32()))),
+        ("future_factors", pa.list_(pa.float32())),
+    ]
+)
+
+# Columns that `Suite.where` filters by.
+AXES = (
+    "system",
+    "target",
+    "k",
+    "context_pair",
+    "context",
+    "horizon",
+    "event_length",
+    "n_events",
+    "setting",
+    "future",
+    "pair_id",
+    "task_id",
+)
+
+
+class ManifestError(ValueError):
+    """A manifest does not hold what SPEC §8 says."""
+
+
+def read_manifest(path: str | Path) -> pa.Table:
+    """Read and check a manifest.
+
+    Raises:
+        ManifestError: the file is missing, a column is missing or of another type, or task ids
+            are not dense from 0.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ManifestError(f"manifest: {path} does not exist")
+    table = parquet.read_table(path)
+    for field in SCHEMA:
+        if field.name not in table.column_names:
+            raise ManifestError(
+                f"{path}: column {field.name} missing; expected {', '.join(SCHEMA.names)}"
+            )
+        found = table.schema.field(field.name).type
+        if str(found).replace("element", "item") != str(field.type).replace("element", "item"):
+            raise ManifestError(f"{path}: column {field.name} is {found}; expected {field.type}")
+    metadata = table.schema.metadata
+    table = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+    ids = table.column("task_id").to_numpy()
+    if len(ids) and not (ids == range(len(ids))).all():
+        raise ManifestError(f"{path}: column task_id is not dense from 0 in order")
+    return table.replace_schema_metadata(metadata)
+
+
+def write_manifest(table: pa.Table, path: str | Path, metadata: Mapping[str, str]) -> None:
+    """Write a manifest under a temporary name, then rename it."""
+    path = Path(path)
+    table = table.select(SCHEMA.names).cast(SCHEMA).replace_schema_metadata(dict(metadata))
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        parquet.write_table(table, temporary, compression="zstd", compression_level=19)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,118 @@
+"""Verification: does every event move its target by enough to be measured?
+
+References:
+    SPEC §6; paper, appendix B.2.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ._types import Array, Bool, BoolScalar, Float, FloatScalar
+from .baselines import Baselines
+from .tasks import (
+    TaskSpec,
+    _floor_divide,
+    active_response,
+    baseline_windows,
+    future_settings,
+    half_window,
+    history_settings,
+    respond,
+)
+
+__all__ = ["Verification", "verify"]
+
+SMALLEST_EFFECT = 0.10  # mean relative change over an event's window [P]
+DEAD_SHARE = 1e-4  # of max |y|: below it a step carries nothing to change [R]
+
+
+class Verification(eqx.Module):
+    """What SPEC §6 asks of one task."""
+
+    effects: Float[Array, " E"]  # mean relative change over each event; padding 0
+    future_effect: FloatScalar
+    event_ok: Bool[Array, " E"]  # padding True
+    history_ok: BoolScalar  # else both tasks of the pair go
+    future_ok: BoolScalar  # else this task goes
+    ok: BoolScalar
+
+
+def _step_change(y: Array, x: Array, tolerance: Array) -> tuple[Array, Array, Array]:
+    """Relative change of each step in [0, 1], whether it is dead, whether |y| is near zero."""
+    near_zero = jnp.abs(y) < tolerance
+    moved = jnp.abs(x - y)
+    dead = near_zero & (moved < tolerance)
+    change = jnp.where(
+        near_zero, 1.0, jnp.minimum(moved / jnp.where(near_zero, 1.0, jnp.abs(y)), 1.0)
+    )
+    return jnp.where(dead, 0.0, change), dead, near_zero
+
+
+def verify(spec: TaskSpec, baselines: Baselines) -> Verification:
+    """Check every event of one task. A kernel like `realize`: pure, for jit, vmap and sharding.
+
+    The effect of an event is the mean over its window of min(|x-y|/|y|, 1), and 1 at a step where
+    y is near zero and x is not. It must reach 10%. Steps at which neither y nor the change shows
+    are left out of the mean, except for systems that require flow: there they count as no effect,
+    and an event over any step of y near zero fails.
+
+    Evaluates event windows only; half as much work as `realize` and no covariates.
+
+    References:
+        SPEC §6.
+    """
+    response = active_response(spec, baselines)
+    past, ahead = baseline_windows(spec, baselines)
+    tolerance = DEAD_SHARE * baselines.peak_magnitude[spec.target]
+    requires_flow = baselines.requires_flow[spec.target]
+    n_slots = spec.factors.shape[0]
+
+    # every step of every event, one after another
+    index = jnp.arange(2 * spec.bucket.positions, dtype=jnp.int32)
+    event = _floor_divide(index, spec.event_length)
+    real = event < spec.n_events
+    event = jnp.minimum(event, n_slots - 1)
+    offset = index - event * spec.event_length
+    step = spec.event_starts[event] + offset + (spec.bucket.context - spec.context)
+    nearest = jnp.minimum(offset, spec.event_length - 1 - offset)
+    position = jnp.where(
+        real, event * half_window(spec.event_length) + nearest, spec.bucket.positions
+    )
+    y = past[jnp.clip(step, 0, spec.bucket.context - 1)]
+    x = respond(response, history_settings(spec, baselines, response), position, y)
+    change, dead, near_zero = _step_change(y, x, tolerance)
+
+    def per_event(value: Array) -> Array:
+        value = jnp.where(real, value, 0.0)
+        return jax.ops.segment_sum(value, event, n_slots, indices_are_sorted=True)
+
+    counted = per_event(jnp.where(requires_flow, 1.0, 1.0 - dead))
+    effects = per_event(change) / jnp.maximum(counted, 1.0)
+    dry = per_event(near_zero.astype(change.dtype)) > 0
+    padding = jnp.arange(n_slots) >= spec.n_events
+    event_ok = padding | ((effects >= SMALLEST_EFFECT) & ~(requires_flow & dry))
+
+    future_step = jnp.arange(spec.bucket.horizon, dtype=jnp.int32)
+    future_real = future_step < spec.horizon
+    future_nearest = jnp.minimum(future_step, spec.horizon - 1 - future_step)
+    future_x = respond(
+        response,
+        future_settings(spec, baselines, response),
+        jnp.maximum(future_nearest, 0),
+        ahead,
+    )
+    change, dead, _ = _step_change(ahead, future_x, tolerance)
+    counted = jnp.sum(jnp.where(future_real & (requires_flow | ~dead), 1.0, 0.0))
+    future_effect = jnp.sum(jnp.where(future_real, change, 0.0)) / jnp.maximum(counted, 1.0)
+    future_ok = future_effect >= SMALLEST_EFFECT
+
+    history_ok = jnp.all(event_ok) & ~baselines.constant[spec.target]
+    return Verification(
+        effects=effects,
+        future_effect=future_effect,
+        event_ok=event_ok,
+        history_ok=history_ok,
+        future_ok=future_ok,
+        ok=history_ok & future_ok,
+    )
