@@ -9,14 +9,39 @@ from oracle import layout as layouts
 from oracle import reference, tables
 from oracle.drawn_numbers import check_drawn_numbers, check_pair, draw_row
 
+MOST = {  # nominal context -> events of 32, 64, 128, 256 and 512 steps
+    1024: [8, 4, 2, 2, 2],  # 593.92 steps for events and gaps
+    2048: [16, 8, 4, 4, 2],  # 1187.84
+    4096: [32, 16, 8, 8, 4],  # 2375.68
+    8192: [64, 32, 16, 16, 8],  # 4751.36
+    7328: [64, 32, 16, 8, 8],  # 4250.24
+    7776: [64, 32, 16, 8, 8],  # 4510.08
+}
+
+
+def test_axes():
+    """SPEC §5's contexts, horizons, lengths, K and event counts."""
+    shared = {"C1": (1024, 128), "C2": (2048, 256), "C3": (4096, 384)}
+    largest = {name: system.contexts["C4"] for name, system in tables.SYSTEMS.items()}
+    assert all(system.contexts.items() >= shared.items() for system in tables.SYSTEMS.values())
+    assert largest == {
+        **{"opendc": (7328, 864), "gridlabd": (8192, 512)},
+        **{"epanet": (8192, 512), "sumo": (7776, 864)},
+    }
+    assert layouts.EVENT_LENGTHS == (32, 64, 128, 256, 512)
+    assert layouts.COVARIATE_COUNTS == (1, 2, 3, 4, 5)
+    for nominal, counts in MOST.items():
+        found = [layouts.events_in("C1", nominal, length, "most") for length in (32, 64, 128, 256)]
+        assert [*found, layouts.most_events(nominal, 512)] == counts
+    fewest = [layouts.events_in(pair, 1024, 32, "fewest") for pair in layouts.PAIRS]
+    assert fewest == [1, 1, 1, 2]
+    # 2*288/0.58 = 993.1
+    assert [layouts.most_events(context, 256) for context in (993, 994)] == [1, 2]
+    assert [reference.context_for(context, 512, 2) for context in (1875, 1877)] == [1876, 1877]
+
 
 def test_layout_facts():
     """SPEC §5's printed facts."""
-    assert layouts.most_events(1024, 512) == layouts.most_events(2048, 512) == 2
-    assert layouts.most_events(4096, 512) == 4
-    for nominal in (8192, 7328, 7776):
-        assert layouts.most_events(nominal, 512) == 8
-        assert layouts.most_events(nominal, 32) == 64
     assert reference.context_for(1024, 512, 2) == 1876
     assert reference.context_for(7328, 512, 8) == 7504
     for system in tables.SYSTEMS.values():
@@ -106,7 +131,9 @@ def test_verification():
     history, future, effects = reference.verify(row, series)
     assert (history, future) == (True, True)
     assert effects == pytest.approx([0.75, 1, 1])  # 1/f - 1 is 9 and 1: at most 1 counts
-    assert reference.verify(row, np.ones(40))[:2] == (False, False)  # constant: out
+    assert reference.verify(row, np.ones(40)) == (False, False, [0, 0, 0])  # constant: out
+    series[1] = 1
+    assert reference.verify(row, series)[:2] == (True, True)
     series[11:13], series[24:26] = 0, 0  # two of four steps of event 0 and of the future
     assert reference.verify(row, series)[2] == pytest.approx([0.75, 1, 1])  # dead: left out
     series[11:15] = 0  # nothing left
@@ -120,7 +147,10 @@ def test_verification_of_small_baselines():
     row = small_row("gridlabd", "air_temperature", names, [[2.0]], [2.0])
     series[11:15] = [0, 0.003, 29, 58]  # tol 0.004; the shift is 14.5
     assert reference.verify(row, series)[2][0] == pytest.approx((1 + 1 + 0.5 + 0.25) / 4)
-    assert reference.verify(row, series + 1000)[:2] == (False, False)  # 14.5 of over 1000
+    series[:], series[-1] = 144, 145
+    assert reference.verify(row, series)[:2] == (True, True)  # 14.5 of 144: 10.07%
+    series[11:15] = 146
+    assert reference.verify(row, series)[:2] == (False, True)  # 14.5 of 146: 9.93%
 
 
 def test_verification_of_epanet():
@@ -129,6 +159,9 @@ def test_verification_of_epanet():
     row = small_row("epanet", "flowrate_9", ["pump_9_setting"], [[8.0]], [8.0])
     row["covariates"] = ["pipe_10_diameter"]  # a step in place of the bell: same response
     assert reference.verify(row, series) == (True, True, [1.0, 1.0])
+    for small, passes in ((0.00399, False), (0.00401, True)):  # tol 0.004
+        series[11] = small
+        assert reference.verify(row, series) == (passes, True, [1.0, 1.0])
     series[[11, 23, 24, 25]] = 0
     assert reference.verify(row, series) == (False, True, [0.75, 0.25])
 
@@ -216,6 +249,15 @@ def test_events_that_go_up_only():
     down = row | {"factors": [[0.5, 0.5]] * row["n_events"], "future_factors": [0.5, 0.5]}
     assert check_drawn_numbers(row) == []
     assert any("up only" in problem for problem in check_drawn_numbers(down))
+
+
+def test_drawn_pairs():
+    for system, target in AXES:
+        replay, novel = (
+            draw_row(np.random.default_rng(5), system, target, future=future)
+            for future in layouts.FUTURES
+        )
+        assert check_pair(replay, novel) == []
 
 
 def test_pairs():

@@ -41,56 +41,72 @@ def bucket_for(context: int, horizon: int, event_length: int, n_events: int) -> 
     return Bucket(context, horizon, n_events * half_window_of(event_length))
 
 
-class Draw(NamedTuple):
+class Shares(NamedTuple):
+    """All random numbers of one task, uniform in [0, 1)."""
+
+    window: Array  # []
+    replay: Array  # []
+    novel: Array  # [K]
+    direction: Array  # [E]
+    factor: Array  # [E, K]
+
+
+def draw_shares(max_events: int, max_covariates: int, dtype, *, key: PRNGKeyArray) -> Shares:
+    """Draw them at once: one call of the generator, where many would cost most of the compile."""
+    e, k = max_events, max_covariates
+    flat = jax.random.uniform(key, (2 + k + e + e * k,), dtype)
+    return Shares(
+        window=flat[0],
+        replay=flat[1],
+        novel=flat[2 : 2 + k],
+        direction=flat[2 + k : 2 + k + e],
+        factor=flat[2 + k + e :].reshape(e, k),
+    )
+
+
+def below(share: Array, count: Array) -> Array:
+    """A whole number in [0, count) from a uniform share in [0, 1)."""
+    # share < 1, but share * count may round up to count
+    return jnp.minimum((share * count).astype(jnp.int32), count - 1)
+
+
+class Factors(NamedTuple):
     """Factors of one task."""
 
-    factors: Array  # [E, K]
+    history: Array  # [E, K]
     replay: Array  # [K]
     novel: Array  # [K]
 
 
-def draw_factors(
+def factors_from(
+    shares: Shares,
     baselines: Baselines,
     target: Array,
     columns: Array,
     n_events: Array,
-    max_events: int,
-    *,
     factor_range: tuple[float, float] | None = None,
-    key: PRNGKeyArray,
-) -> Draw:
+) -> Factors:
     """Directions, history factors and both futures' factors. Source: SPEC §4."""
-    key_direction, key_factor, key_event, key_novel = jax.random.split(key, 4)
     dtype = baselines.base.dtype
-    k = columns.shape[0]
     direct = baselines.direct[target, columns]
-
-    up = jax.random.bernoulli(key_direction, 0.5, (max_events,)) | baselines.up_only[target]
+    up = (shares.direction < 0.5) | baselines.up_only[target]
     raised = up[:, None] == direct[None, :]  # [E, K]: the factor is above 1
-    share = jax.random.uniform(key_factor, (max_events, k), dtype)
     if factor_range is None:
         n_below, n_pool = baselines.n_below[target], baselines.n_pool[target]
-        count = jnp.where(raised, n_pool - n_below, n_below)
-        # share < 1, but share * count may round up to count
-        index = jnp.minimum((share * count).astype(jnp.int32), count - 1)
-        factors = baselines.pool[target, jnp.where(raised, n_below, 0) + index]
+        index = below(shares.factor, jnp.where(raised, n_pool - n_below, n_below))
+        history = baselines.pool[target, jnp.where(raised, n_below, 0) + index]
     else:
-        low, high = factor_range
-        factors = jnp.where(
-            raised, jnp.asarray(high, dtype) ** share, jnp.asarray(low, dtype) ** share
-        )
-
-    real = jnp.arange(max_events) < n_events
-    factors = jnp.where(real[:, None], factors, 1.0)  # 1: the base counts as seen
-    replay = factors[jax.random.randint(key_event, (), 0, n_events)]
-    share = jax.random.uniform(key_novel, (k,), dtype)
-    beyond = jnp.max(factors, axis=0, initial=1.0) + (
-        NOVEL_RAISE[0] + (NOVEL_RAISE[1] - NOVEL_RAISE[0]) * share
+        low, high = (jnp.log(jnp.asarray(end, dtype)) for end in factor_range)
+        history = jnp.exp(shares.factor * jnp.where(raised, high, low))
+    real = jnp.arange(history.shape[0]) < n_events
+    history = jnp.where(real[:, None], history, 1.0)  # 1: the base counts as seen
+    raise_by = NOVEL_RAISE[0] + (NOVEL_RAISE[1] - NOVEL_RAISE[0]) * shares.novel
+    shrink_by = NOVEL_SHRINK[0] + (NOVEL_SHRINK[1] - NOVEL_SHRINK[0]) * shares.novel
+    beyond = jnp.max(history, axis=0, initial=1.0) + raise_by
+    under = jnp.min(history, axis=0, initial=1.0) * shrink_by
+    return Factors(
+        history, history[below(shares.replay, n_events)], jnp.where(direct, beyond, under)
     )
-    below = jnp.min(factors, axis=0, initial=1.0) * (
-        NOVEL_SHRINK[0] + (NOVEL_SHRINK[1] - NOVEL_SHRINK[0]) * share
-    )
-    return Draw(factors, replay, jnp.where(direct, beyond, below))
 
 
 def sample_spec(
@@ -130,7 +146,7 @@ def sample_spec(
             catalog's.
         factor_range: (low, high) to draw history factors log-uniformly between low and 1 or 1 and
             high, in place of the catalog's pool.
-        key: a JAX key; split once.
+        key: a JAX key, used once.
 
     Returns:
         the spec. It is not verified: see `verify`.
@@ -147,7 +163,6 @@ def sample_spec(
         baselines, bucket, target, k, event_length, n_events, context, horizon, max_covariates,
         max_events,
     )  # fmt: skip
-    key_window, key_factors = jax.random.split(key)
     target, k, event_length, n_events, context, horizon, future = (
         jnp.asarray(value, jnp.int32)
         for value in (target, k, event_length, n_events, context, horizon, future)
@@ -157,10 +172,8 @@ def sample_spec(
     if width < max_covariates:
         columns = jnp.pad(columns, (0, max_covariates - width))
     mask = jnp.arange(max_covariates) < jnp.minimum(k, baselines.n_covariates[target])
-    drawn = draw_factors(
-        baselines, target, columns, n_events, max_events, factor_range=factor_range,
-        key=key_factors,
-    )  # fmt: skip
+    shares = draw_shares(max_events, max_covariates, baselines.base.dtype, key=key)
+    drawn = factors_from(shares, baselines, target, columns, n_events, factor_range)
     rules = LayoutRules(baselines.gap[target], baselines.prefix[target], baselines.end_buffer[target])
     slot_start, slot_stride = place(context, event_length, n_events, rules)
     future_factors = jnp.where(future == FUTURES.index("novel"), drawn.novel, drawn.replay)
@@ -171,7 +184,7 @@ def sample_spec(
         covariates=jnp.where(mask, columns, 0),
         covariate_mask=mask,
         shapes=baselines.shape[target, columns] if shapes is None else shapes,
-        window_start=jax.random.randint(key_window, (), 0, last + 1, jnp.int32),
+        window_start=below(shares.window, last + 1),
         context=context,
         horizon=horizon,
         event_length=event_length,
@@ -179,7 +192,7 @@ def sample_spec(
         event_starts=jnp.where(event < n_events, slot_start + event * slot_stride, 0),
         slot_start=slot_start,
         slot_stride=slot_stride,
-        factors=jnp.where(mask[None, :], drawn.factors, 1.0),
+        factors=jnp.where(mask[None, :], drawn.history, 1.0),
         future_factors=jnp.where(mask, future_factors, 1.0),
         future=future,
         bucket=bucket,

@@ -17,7 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from ._types import Array, PRNGKeyArray
 from .baselines import Baselines, load_baselines
 from .events import SHAPES, LayoutRules, fits, most_events
-from .sampling import root_key, sample_spec
+from .sampling import below, root_key, sample_spec
 from .tasks import FUTURES, Bucket, Task, TaskSpec, half_window_of, realize
 from .verification import verify
 
@@ -185,35 +185,28 @@ def _draw_row(
     """Draw one row until it passes verification."""
 
     def attempt(number: Array) -> TaskSpec:
-        keys = jax.random.split(jax.random.fold_in(root, number), 7)
+        key_choices, key_task = jax.random.split(jax.random.fold_in(root, number))
+        k = sizes.max_covariates
+        share = jax.random.uniform(key_choices, (5 + k,))
 
-        def pick(key: PRNGKeyArray, values: Array, count: Array | int | None = None) -> Array:
-            count = values.shape[0] if count is None else count
-            return values[jax.random.randint(key, (), 0, count)]
+        def pick(share: Array, values: Array, count: Array | int | None = None) -> Array:
+            return values[below(share, values.shape[0] if count is None else count)]
 
-        length_index = jax.random.randint(keys[2], (), 0, choices.event_lengths.shape[0])
-        shapes = None
-        if not sizes.catalog_shapes:
-            drawn = jax.random.randint(
-                keys[5], (sizes.max_covariates,), 0, choices.shapes.shape[0]
-            )
-            shapes = choices.shapes[drawn]
-        novel = jax.random.bernoulli(keys[4], choices.novel_share)
+        length = below(share[0], choices.event_lengths.shape[0])
+        novel = share[1] < choices.novel_share
         return sample_spec(
             baselines,
-            pick(keys[0], choices.targets),
+            pick(share[2], choices.targets),
             bucket=sizes.bucket,
-            k=pick(keys[1], choices.k),
-            event_length=choices.event_lengths[length_index],
-            n_events=pick(
-                keys[3], choices.counts[length_index], choices.n_counts[length_index]
-            ),
+            k=pick(share[3], choices.k),
+            event_length=choices.event_lengths[length],
+            n_events=pick(share[4], choices.counts[length], choices.n_counts[length]),
             future=jnp.where(novel, FUTURES.index("novel"), FUTURES.index("replay")),
-            max_covariates=sizes.max_covariates,
+            max_covariates=k,
             max_events=sizes.max_events,
-            shapes=shapes,
+            shapes=None if sizes.catalog_shapes else pick(share[5:], choices.shapes),
             factor_range=sizes.factor_range,
-            key=keys[6],
+            key=key_task,
         )
 
     def unfinished(state: tuple[Array, TaskSpec, Array]) -> Array:

@@ -59,6 +59,35 @@ class TaskSpec(eqx.Module):
     bucket: Bucket = eqx.field(static=True)
 
 
+def batched_spec(bucket: Bucket, **leaves: Any) -> TaskSpec:
+    """A spec whose leaves have a leading batch axis, for vmap; the annotations are of one task."""
+    one = {name: jnp.zeros((), jnp.int32) for name in _SCALARS}
+    row = {name: jnp.zeros(1, jnp.int32) for name in ("covariates", "shapes", "event_starts")}
+    template = TaskSpec(
+        covariate_mask=jnp.ones(1, bool),
+        factors=jnp.ones((1, 1)),
+        future_factors=jnp.ones(1),
+        bucket=bucket,
+        **one,
+        **row,
+    )
+    names = [path[0].name for path, _ in jax.tree_util.tree_leaves_with_path(template)]
+    return jax.tree.unflatten(jax.tree.structure(template), [leaves[name] for name in names])
+
+
+_SCALARS = (
+    "target",
+    "window_start",
+    "context",
+    "horizon",
+    "event_length",
+    "n_events",
+    "slot_start",
+    "slot_stride",
+    "future",
+)
+
+
 class Task(eqx.Module):
     """One task as arrays. Fields carry SPEC §8's names; padding is zero and masked False."""
 
@@ -134,57 +163,48 @@ def half_window_of(steps: int) -> int:
     return (steps + 1) // 2
 
 
-def history_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse) -> Settings:
-    """Responses at the positions of all events of the history, then one position of no event.
+def task_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse) -> Settings:
+    """Responses at all positions of a task: history, then future, then one of no event.
 
-    Position event * half_window + m serves steps m and event_length - 1 - m of that event.
+    Position event * half_window + m serves steps m and event_length - 1 - m of a past event,
+    position bucket.positions + m steps m and horizon - 1 - m of the future's.
     """
-
     true = _true(baselines)
+    n_past, n_ahead = spec.bucket.positions, half_window_of(spec.bucket.horizon)
 
     def windows() -> tuple[Array, Array]:
-        position = jnp.arange(spec.bucket.positions + 1, dtype=jnp.int32)
+        position = jnp.arange(n_past, dtype=jnp.int32)
         half = half_window(spec.event_length)
         event = jnp.minimum(_floor_divide(position, half), spec.factors.shape[0] - 1)
-        return event, profiles(position - event * half, spec.event_length)
+        offset = jnp.concatenate(
+            [position - event * half, jnp.arange(n_ahead + 1, dtype=jnp.int32)]
+        )
+        index = jnp.arange(n_past + n_ahead + 1)
+        length = jnp.where(index < n_past, spec.event_length, spec.horizon)
+        return event, jnp.where(index < n_past + n_ahead, profiles(offset, length), 0.0)
 
     event, shares = _apart(true, windows)
 
     def deviation() -> Array:
-        held = jnp.arange(spec.bucket.positions + 1) < spec.bucket.positions
-        full = _at(spec.factors.T, event) - 1.0
-        return _shaped(spec, full, shares, held)
+        ahead = jnp.broadcast_to(
+            spec.future_factors[:, None], (spec.future_factors.shape[0], n_ahead + 1)
+        )
+        full = jnp.concatenate([_at(spec.factors.T, event), ahead], axis=1) - 1.0
+        share = shares[0]
+        for number in range(1, len(SHAPES)):
+            share = jnp.where(spec.shapes[:, None] == number, shares[number], share)
+        return jnp.where(spec.covariate_mask[:, None], full * share, 0.0)
 
-    return _evaluate(true, response, deviation)
-
-
-def future_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse) -> Settings:
-    """Responses at the positions of the future's event, then one position of no event."""
-
-    true = _true(baselines)
-    positions = half_window_of(spec.bucket.horizon)
-    offset = jnp.arange(positions + 1, dtype=jnp.int32)
-    shares = _apart(true, lambda: profiles(offset, spec.horizon))
-    full = spec.future_factors[:, None] - 1.0
-    return _evaluate(true, response, lambda: _shaped(spec, full, shares, offset < positions))
-
-
-def _shaped(spec: TaskSpec, full: Array, shares: Array, held: Array) -> Array:
-    """Deviations [K, P] from full deviations and every shape's share [shapes, P]."""
-    share = shares[0]
-    for number in range(1, len(SHAPES)):
-        share = jnp.where(spec.shapes[:, None] == number, shares[number], share)
-    return jnp.where(held & spec.covariate_mask[:, None], full * share, 0.0)
-
-
-def _evaluate(
-    true: Array, response: ActiveResponse, deviation: Callable[[], Array]
-) -> Settings:
     at = _apart(true, deviation)
     return Settings(at, *_apart(true, lambda: gain_and_shift(response, at)))
 
 
-def _history_position(spec: TaskSpec) -> tuple[Array, Array]:
+def no_event(bucket: Bucket) -> int:
+    """The position of `task_settings` at which every factor is 1."""
+    return bucket.positions + half_window_of(bucket.horizon)
+
+
+def history_position(spec: TaskSpec) -> tuple[Array, Array]:
     """Position of each history step in `history_settings`, and whether an event holds there."""
     bucket = spec.bucket
     step = jnp.arange(bucket.context, dtype=jnp.int32) - (bucket.context - spec.context)
@@ -197,14 +217,14 @@ def _history_position(spec: TaskSpec) -> tuple[Array, Array]:
     )
     nearest = jnp.minimum(offset, spec.event_length - 1 - offset)
     position = held * half_window(spec.event_length) + nearest
-    return jnp.where(inside, position, bucket.positions), inside
+    return jnp.where(inside, position, no_event(bucket)), inside
 
 
-def _future_position(spec: TaskSpec) -> tuple[Array, Array]:
+def future_position(spec: TaskSpec) -> tuple[Array, Array]:
     step = jnp.arange(spec.bucket.horizon, dtype=jnp.int32)
     inside = step < spec.horizon
-    nearest = jnp.minimum(step, spec.horizon - 1 - step)
-    return jnp.where(inside, nearest, half_window_of(spec.bucket.horizon)), inside
+    position = spec.bucket.positions + jnp.minimum(step, spec.horizon - 1 - step)
+    return jnp.where(inside, position, no_event(spec.bucket)), inside
 
 
 def respond(response: ActiveResponse, settings: Settings, position: Array, y: Array) -> Array:
@@ -256,21 +276,21 @@ def realize(spec: TaskSpec, baselines: Baselines) -> Task:
     ahead = jnp.where(future_mask, ahead, 0.0)
     base = jnp.where(spec.covariate_mask, baselines.base[spec.target, spec.covariates], 0.0)
 
-    def covariates(settings: Settings, position: Array, mask: Array) -> Array:
+    true = _true(baselines)
+    settings = task_settings(spec, baselines, response)
+    before, inside = _apart(true, lambda: history_position(spec))
+    after, future_inside = _apart(true, lambda: future_position(spec))
+
+    def covariates(position: Array, mask: Array) -> Array:
         values = base[:, None] * (1.0 + _at(settings.deviation, position))
         return jnp.where(mask, values, 0.0)
 
-    true = _true(baselines)
-    before = history_settings(spec, baselines, response)
-    position, inside = _apart(true, lambda: _history_position(spec))
-    after = future_settings(spec, baselines, response)
-    future_position, future_inside = _apart(true, lambda: _future_position(spec))
     return Task(
-        history=jnp.where(inside, respond(response, before, position, past), past),
-        future=jnp.where(future_inside, respond(response, after, future_position, ahead), ahead),
+        history=jnp.where(inside, respond(response, settings, before, past), past),
+        future=jnp.where(future_inside, respond(response, settings, after, ahead), ahead),
         future_baseline=ahead,
-        history_covariates=covariates(before, position, history_mask),
-        future_covariates=covariates(after, future_position, future_mask),
+        history_covariates=covariates(before, history_mask),
+        future_covariates=covariates(after, future_mask),
         history_mask=history_mask,
         future_mask=future_mask,
         covariate_mask=spec.covariate_mask,

@@ -15,10 +15,11 @@ from .tasks import (
     _floor_divide,
     active_response,
     baseline_windows,
-    future_settings,
+    future_position,
     half_window,
-    history_settings,
+    no_event,
     respond,
+    task_settings,
 )
 
 __all__ = ["Verification", "verify"]
@@ -77,10 +78,11 @@ def verify(spec: TaskSpec, baselines: Baselines) -> Verification:
     step = spec.event_starts[event] + offset + (spec.bucket.context - spec.context)
     nearest = jnp.minimum(offset, spec.event_length - 1 - offset)
     position = jnp.where(
-        real, event * half_window(spec.event_length) + nearest, spec.bucket.positions
+        real, event * half_window(spec.event_length) + nearest, no_event(spec.bucket)
     )
+    settings = task_settings(spec, baselines, response)
     y = past[jnp.clip(step, 0, spec.bucket.context - 1)]
-    x = respond(response, history_settings(spec, baselines, response), position, y)
+    x = respond(response, settings, position, y)
     change, dead, near_zero = _step_change(y, x, tolerance)
 
     def per_event(value: Array) -> Array:
@@ -93,15 +95,8 @@ def verify(spec: TaskSpec, baselines: Baselines) -> Verification:
     padding = jnp.arange(n_slots) >= spec.n_events
     event_ok = padding | ((effects >= SMALLEST_EFFECT) & ~(requires_flow & dry))
 
-    future_step = jnp.arange(spec.bucket.horizon, dtype=jnp.int32)
-    future_real = future_step < spec.horizon
-    future_nearest = jnp.minimum(future_step, spec.horizon - 1 - future_step)
-    future_x = respond(
-        response,
-        future_settings(spec, baselines, response),
-        jnp.maximum(future_nearest, 0),
-        ahead,
-    )
+    position, future_real = future_position(spec)
+    future_x = respond(response, settings, position, ahead)
     change, dead, _ = _step_change(ahead, future_x, tolerance)
     counted = jnp.sum(jnp.where(future_real & (requires_flow | ~dead), 1.0, 0.0))
     future_effect = jnp.sum(jnp.where(future_real, change, 0.0)) / jnp.maximum(counted, 1.0)

@@ -155,8 +155,9 @@ def draw_row(
 ) -> dict:
     """A manifest row that SPEC §4 and §5 allow; axes not given are drawn.
 
-    `k` may be anything up to the number of covariates of the system. The numbers are not those
-    of the frozen suite, whose generator SPEC does not name.
+    `k` may be anything up to the number of covariates of the system. A generator in the same
+    state, asked for the other future, gives the other task of the pair. The numbers are not
+    those of the frozen suite, whose generator SPEC does not name.
     """
     table = SYSTEMS[system]
     k = int(generator.choice(COVARIATE_COUNTS)) if k is None else k
@@ -168,6 +169,7 @@ def draw_row(
     n_events = events_in(context_pair, nominal, event_length, setting)
     context = context_for(nominal, event_length, n_events)
 
+    window_start = int(generator.integers(table.steps - context - horizon + 1))
     covariates = list(covariates_of(system, target, k))
     signs = np.array(directions(system, target, covariates))
     above = [value for value in table.pool if value > 1]
@@ -198,7 +200,7 @@ def draw_row(
         "n_events": n_events,
         "setting": setting,
         "future": future,
-        "window_start": int(generator.integers(table.steps - context - horizon + 1)),
+        "window_start": window_start,
         "event_starts": layout(context, event_length, n_events),
         "covariates": covariates,
         "factors": _in_float32(factors),

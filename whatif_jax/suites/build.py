@@ -17,7 +17,7 @@ from ..baselines import Baselines, layout_rules
 from ..catalog import System
 from ..events import context_for, most_events
 from ..sampling import root_key, sample_spec
-from ..tasks import FUTURES, Bucket, TaskSpec, half_window_of
+from ..tasks import FUTURES, Bucket, TaskSpec, batched_spec, half_window_of
 from ..verification import verify
 from .manifest import SCHEMA
 
@@ -83,26 +83,26 @@ class SystemDraw:
 
 @eqx.filter_jit
 def _draw_chunk(baselines, bucket, max_covariates, max_events, root, pairs, columns):
-    def draw(pair, target, k, event_length, n_events):
-        specs, oks = [], []
-        for future in range(len(FUTURES)):
-            spec = sample_spec(
-                baselines,
-                target,
-                bucket=bucket,
-                k=k,
-                event_length=event_length,
-                n_events=n_events,
-                future=future,
-                max_covariates=max_covariates,
-                max_events=max_events,
-                key=jax.random.fold_in(root, pair),
-            )
-            specs.append(spec)
-            oks.append(verify(spec, baselines).ok)
-        return specs, jnp.stack(oks)
+    def draw(future, pair, target, k, event_length, n_events):
+        spec = sample_spec(
+            baselines,
+            target,
+            bucket=bucket,
+            k=k,
+            event_length=event_length,
+            n_events=n_events,
+            future=future,
+            max_covariates=max_covariates,
+            max_events=max_events,
+            key=jax.random.fold_in(root, pair),
+        )
+        return spec, verify(spec, baselines).ok
 
-    return jax.vmap(draw)(pairs, *columns)
+    futures = jnp.arange(len(FUTURES))
+    over_pairs = jax.vmap(draw, in_axes=(None, 0, 0, 0, 0, 0))
+    return jax.vmap(over_pairs, in_axes=(0, None, None, None, None, None))(
+        futures, pairs, *columns
+    )
 
 
 def draw_system(
@@ -144,17 +144,16 @@ def draw_system(
                 baselines, bucket, max_covariates, max_events, root,
                 jnp.asarray(padded, jnp.uint32), columns,
             )  # fmt: skip
-            ok[part] = np.asarray(oks)[: len(part)]
-            for future, spec in zip(FUTURES, specs, strict=True):
-                for name, value in _arrays(spec).items():
-                    value = np.asarray(value)[: len(part)]
+            ok[part] = np.asarray(oks).T[: len(part)]
+            for name, values in _arrays(specs).items():
+                for future, value in zip(FUTURES, np.asarray(values), strict=True):
                     store = leaves[future].setdefault(
                         name, np.zeros((len(every), *value.shape[1:]), value.dtype)
                     )
-                    store[part] = value
+                    store[part] = value[: len(part)]
             progress(len(part))
-    bucket = Bucket(0, 0, 0)  # rows of all buckets together: sizes are in the leaves
-    specs = {future: TaskSpec(bucket=bucket, **leaves[future]) for future in FUTURES}
+    # rows of all buckets together: the sizes are in the leaves
+    specs = {future: batched_spec(Bucket(0, 0, 0), **leaves[future]) for future in FUTURES}
     return SystemDraw(seed, every, specs, ok)
 
 
@@ -204,6 +203,7 @@ def search_seed(
     partial_tasks: int,
     seeds: range,
     progress: Callable[[int], None] = lambda seed: None,
+    pairs_done: Callable[[int], None] = lambda done: None,
 ) -> SystemDraw:
     """The draw of the smallest seed whose composition is the published one.
 
@@ -224,7 +224,7 @@ def search_seed(
             if count != partial_tasks:
                 found.append(count)
                 continue
-        draw = draw_system(system, baselines, seed)
+        draw = draw_system(system, baselines, seed, progress=pairs_done)
         counts = composition(system, draw)
         if facts(system, counts) == (full_targets, partial_tasks):
             return draw

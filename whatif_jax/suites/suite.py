@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..baselines import Baselines, load_baselines
 from ..catalog import System
-from ..tasks import FUTURES, Bucket, Task, TaskSpec, realize
+from ..tasks import FUTURES, Bucket, Task, TaskSpec, batched_spec, realize
 from .manifest import AXES, SCHEMA, ManifestError
 
 __all__ = ["Suite", "TaskBatch"]
@@ -180,7 +180,8 @@ class Suite:
         future_factors[mask] = _flat(part, "future_factors")
         stride = _strides(starts, columns, part.column("task_id"))
         baselines = self.baselines
-        return TaskSpec(
+        return batched_spec(
+            Bucket(*shape, positions),
             target=target,
             covariates=covariates,
             covariate_mask=mask,
@@ -196,7 +197,6 @@ class Suite:
             factors=factors.astype(baselines.base.dtype),
             future_factors=future_factors.astype(baselines.base.dtype),
             future=_numbers(part.column("future"), FUTURES),
-            bucket=Bucket(*shape, positions),
         )
 
     def _columns_of(self, part: pa.Table, width: int) -> tuple[np.ndarray, ...]:

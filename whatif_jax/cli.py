@@ -1,0 +1,164 @@
+"""The command line: `whatif-jax describe | suite | export`.
+
+Imports what a command needs inside it, so that `--help` and `describe` start in a moment.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import __version__
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Does a forecaster use covariates well at values it has never seen?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+suite_app = typer.Typer(help="Frozen suites.", no_args_is_help=True)
+app.add_typer(suite_app, name="suite")
+
+SuiteName = Annotated[
+    str, typer.Option("--suite", help="A suite of the package, or the path of a manifest.")
+]
+Systems = Annotated[
+    list[Path] | None,
+    typer.Option("--system", help="Catalog file of a system that is not built in; repeatable."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        help="Keep tasks with AXIS=VALUE[,VALUE...], such as system=epanet or k=1,5; repeatable.",
+    ),
+]
+
+
+def parse_where(conditions: list[str]) -> dict[str, list]:
+    """`["k=1,5", "system=epanet"]` into keyword arguments of `Suite.where`."""
+    from .suites import AXES, SCHEMA
+
+    axes: dict[str, list] = {}
+    for condition in conditions:
+        axis, separator, values = condition.partition("=")
+        if not separator or not values or axis not in AXES:
+            raise ValueError(
+                f"--where: {condition!r}; expected AXIS=VALUE[,VALUE...] with one of the axes "
+                f"{', '.join(AXES)}"
+            )
+        parsed: list = values.split(",")
+        if str(SCHEMA.field(axis).type).startswith("int"):
+            try:
+                parsed = [int(value) for value in parsed]
+            except ValueError:
+                raise ValueError(
+                    f"--where: {condition!r}; expected whole numbers for {axis}"
+                ) from None
+        axes[axis] = axes.get(axis, []) + parsed
+    return axes
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+@app.command()
+def describe(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A system, a target, system/target, or a catalog file."),
+    ] = None,
+) -> None:
+    """Print the catalog: systems, targets, covariates, responses, and where each comes from."""
+    from .catalog import describe as text
+
+    typer.echo(text(name))
+
+
+@suite_app.command("list")
+def list_suites() -> None:
+    """Name the suites that ship with the package, and their tasks."""
+    from .suites import available_suites, load_suite
+
+    for name in available_suites():
+        typer.echo(repr(load_suite(name)))
+
+
+@suite_app.command("show")
+def show_suite(name: Annotated[str, typer.Argument()] = "whatif-v1") -> None:
+    """Print a suite's composition, per axis and target, and its fingerprint."""
+    from .suites import load_suite
+
+    suite = load_suite(name)
+    typer.echo(repr(suite))
+    for axis in ("future", "setting", "k", "event_length", "n_events", "context_pair"):
+        counts = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
+        typer.echo(f"{axis}: {counts}")
+    for system in suite.systems:
+        typer.echo(f"{system.name}:")
+        counts = suite.where(system=system.name).count("target")
+        for target in system.targets:
+            typer.echo(f"  {target.name:40} {counts.get(target.name, 0):5,}")
+    typer.echo(f"fingerprint: {suite.fingerprint}")
+
+
+@suite_app.command("build")
+def build_suite(
+    out: Annotated[
+        Path | None, typer.Argument(help="Where to write the manifest; printed only if omitted.")
+    ] = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="Recipe (TOML): systems and the composition to find; built-in if omitted."),
+    ] = None,
+    most_seeds: Annotated[int, typer.Option(help="Seeds to try for each system.")] = 1000,
+) -> None:
+    """Enumerate all candidates, draw, verify, and write the manifest of a frozen suite."""
+    from .suites.freeze import freeze
+
+    freeze(out, recipe, most_seeds)
+
+
+@app.command()
+def export(
+    out: Annotated[Path, typer.Argument(help="Folder to write into; made if missing.")],
+    format: Annotated[str, typer.Option(help="parquet, fev or gluonts.")] = "parquet",
+    where: Where = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Export only the first so many tasks.")
+    ] = None,
+    suite: SuiteName = "whatif-v1",
+    system: Systems = None,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Write tasks to files. Run again after an interruption: it goes on where it stopped."""
+    from .export import export as write
+    from .suites import load_suite
+
+    tasks = load_suite(suite, systems=system).where(**parse_where(where or []))
+    if limit is not None:
+        tasks = tasks.take(range(min(limit, len(tasks))))
+    if not len(tasks):
+        raise ValueError(f"--where: {where}; expected conditions that some task meets")
+    folder = write(tasks, out, format=format, progress=progress)
+    typer.echo(f"{len(tasks):,} tasks in {folder}")
+
+
+def main() -> None:
+    """Run the command line; a problem with the input is one line on standard error, exit 2."""
+    try:
+        app()
+    except (ValueError, KeyError, RuntimeError, OSError) as error:
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        typer.echo(f"whatif-jax: {text}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What every exported column is: name, type and meaning, for schemas, Croissant and the card.
+
+References:
+    SPEC §8.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ..suites import SCHEMA
+
+__all__ = ["ARRAYS", "MANIFEST", "Column", "is_list", "schema_of"]
+
+
+class Column(NamedTuple):
+    """One column of an exported table."""
+
+    name: str
+    type: pa.DataType
+    description: str
+
+
+_MEANING = {
+    "task_id": "number of the task in its suite, from 0",
+    "pair_id": "the Replay and the Novel task of one history share it",
+    "system": "simulator the series comes from",
+    "target": "name of the target within its system",
+    "k": "covariates that the events act on, 1 to 5",
+    "context_pair": "C1 to C4: which pair of context and horizon lengths",
+    "context": "steps of the history",
+    "horizon": "steps of the future",
+    "event_length": "steps of every event in the history",
+    "n_events": "events in the history",
+    "setting": "fewest or most events that the context is made for",
+    "future": "replay (factors of a past event) or novel (factors beyond all past ones)",
+    "window_start": "baseline step of the first step of the history",
+    "event_starts": "first step of every event, counted from the start of the history",
+    "covariates": "names of the covariates, primary first",
+    "factors": "factor of each covariate in each event of the history [n_events][k]",
+    "future_factors": "factor of each covariate in the future [k]",
+}
+
+# The columns of a suite's manifest.
+MANIFEST = tuple(Column(field.name, field.type, _MEANING[field.name]) for field in SCHEMA)
+
+_FLOATS = pa.list_(pa.float32())
+
+# The arrays of a task.
+ARRAYS = (
+    Column("history", _FLOATS, "the target with its past events, in its own unit [context]"),
+    Column("future", _FLOATS, "the target under the future event: what to forecast [horizon]"),
+    Column(
+        "future_baseline",
+        _FLOATS,
+        "what the target would have been without the future event; never an input [horizon]",
+    ),
+    Column(
+        "history_covariates",
+        pa.list_(_FLOATS),
+        "base value x factor of each covariate, in its own unit [k][context]",
+    ),
+    Column(
+        "future_covariates",
+        pa.list_(_FLOATS),
+        "base value x factor of each covariate, in its own unit [k][horizon]",
+    ),
+)
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """The Arrow schema of some columns."""
+    return pa.schema([(column.name, column.type) for column in columns])
+
+
+def is_list(column: Column) -> bool:
+    """Whether a row holds a list in this column."""
+    return pa.types.is_list(column.type)

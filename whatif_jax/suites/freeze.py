@@ -1,0 +1,121 @@
+"""Freezing a suite: from a recipe to a manifest on disk.
+
+References:
+    SPEC §6 (composition), §8 (manifest).
+"""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..baselines import load_baselines
+from ..catalog import System, builtin_systems, load_system, system
+from .build import candidates, compose, composition, draw_system, facts, search_seed
+from .manifest import write_manifest
+
+__all__ = ["freeze", "read_recipe"]
+
+
+def read_recipe(path: Path) -> dict[str, Any]:
+    """Read a recipe.
+
+    Raises:
+        ValueError: a field is missing or of the wrong kind.
+    """
+    with path.open("rb") as file:
+        recipe = tomllib.load(file)
+    for entry in recipe.get("systems", []) or [{}]:
+        for field, kind in (("name", str), ("full_targets", int), ("partial_tasks", int)):
+            if not isinstance(entry.get(field), kind):
+                raise ValueError(
+                    f"{path}: systems: {field} is {entry.get(field)!r}; expected {kind.__name__}"
+                )
+    return recipe
+
+
+def _system(name: str, folder: Path) -> System:
+    return system(name) if name in builtin_systems() else load_system(folder / name)
+
+
+def freeze(
+    out: Path | None, recipe_path: Path | None = None, most_seeds: int = 1000
+) -> dict[str, dict[str, int]]:
+    """Draw every system of a recipe, find its seed, and write the manifest.
+
+    Where no seed gives the composition, reports per target what seed 0 gave and writes nothing.
+
+    Args:
+        out: path of the manifest, or None to report only.
+        recipe_path: the recipe; the one of whatif-v1 if None.
+        most_seeds: seeds tried for each system, from 0.
+
+    Returns:
+        tasks of every target, by system.
+
+    Raises:
+        ValueError: a composition was not found within `most_seeds`.
+    """
+    recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
+    recipe = read_recipe(recipe_path)
+    systems: Sequence[System] = [
+        _system(entry["name"], recipe_path.parent) for entry in recipe["systems"]
+    ]
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    draws, report, missing = {}, {}, []
+    with Progress(*columns, console=console) as progress:
+        for item, entry in zip(systems, recipe["systems"], strict=True):
+            baselines = load_baselines([item])
+            bar = progress.add_task(item.name, total=len(candidates(item)))
+
+            def done(pairs: int, bar=bar) -> None:
+                progress.advance(bar, pairs)
+
+            def seed_changed(seed: int, bar=bar, name=item.name) -> None:
+                progress.update(bar, description=f"{name} seed {seed}", completed=0)
+
+            try:
+                draw = search_seed(
+                    item,
+                    baselines,
+                    full_targets=entry["full_targets"],
+                    partial_tasks=entry["partial_tasks"],
+                    seeds=range(most_seeds),
+                    progress=seed_changed,
+                    pairs_done=done,
+                )
+            except ValueError as error:
+                missing.append(str(error))
+                draw = draw_system(item, baselines, 0, progress=done)
+            draws[item.name] = draw
+            report[item.name] = composition(item, draw)
+    for item in systems:
+        counts = report[item.name]
+        full, partial = facts(item, counts)
+        console.print(
+            f"{item.name}: seed {draws[item.name].seed}, {sum(counts.values()):,} tasks, "
+            f"{full} full targets, {partial} tasks of partial targets"
+        )
+        whole = 2 * len(candidates(item)) // len(item.targets)
+        for name, count in counts.items():
+            if count != whole:
+                console.print(f"  {name}: {count} of {whole}")
+    if missing:
+        raise ValueError("; ".join(missing))
+    if out is not None:
+        table = compose(draws, {item.name: item for item in systems})
+        metadata = {
+            "suite": recipe["name"],
+            "seeds": json.dumps({name: draw.seed for name, draw in draws.items()}),
+            "composition": json.dumps(report),
+        }
+        write_manifest(table, out, metadata)
+        console.print(f"{table.num_rows:,} tasks in {out}")
+    return report
