@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle import tables
+
+from tests.oracle import tables
 
 # factors whose powers are whole: 32^0.4 = 4, 1024^0.7 = 128, (1+32)-1 to the 0.4 = 4, ...
 PRIMARY_CASES = [  # system, target, primary, direction, y, ybar, f, expected
@@ -181,14 +182,14 @@ def test_joint_effects():
 
 def test_systems():
     counts = {
-        name: (system.steps, len(system.targets), len(system.covariates))
+        name: (system.steps, system.step_seconds, len(system.targets), len(system.covariates))
         for name, system in tables.SYSTEMS.items()
     }
     assert counts == {
-        "opendc": (8640, 22, 6),
-        "gridlabd": (9000, 11, 21),
-        "epanet": (9000, 37, 36),
-        "sumo": (8640, 30, 16),
+        "opendc": (8640, 300, 22, 6),
+        "gridlabd": (9000, 60, 11, 21),
+        "epanet": (9000, 600, 37, 36),
+        "sumo": (8640, 300, 30, 16),
     }
     for name, system in tables.SYSTEMS.items():
         assert len(set(system.targets)) == len(system.targets)
@@ -211,6 +212,10 @@ def test_printed_lists():
     )
     w_add = ".60 .20 .20 .20 .20 .20 .50 .20 .70 .20 .20 .20 .20 .20 .45 .20"
     w_mul = ".45 .15 .30 .15 .35 .50 .35 .25 .30 .15 .15 .20 .20 .20 .15 .15"
+    inverse_additive = (
+        "accel decel maxSpeed speedDev lcStrategic lcCooperative lcSpeedGain impatience"
+    )
+    inverse_multiplicative = "minGap tau length sigma speedDev"
     words = [entry.split() for entry in bases.split(", ")]
     for covariate, word, added, multiplied in zip(
         tables.SYSTEMS["sumo"].covariates, words, w_add.split(), w_mul.split(), strict=True
@@ -223,10 +228,8 @@ def test_printed_lists():
         {c.name for c in tables.SYSTEMS["sumo"].covariates if direction(which, c.name) < 0}
         for which in KINDS
     ]
-    assert inverse[0] == set(
-        "accel decel maxSpeed speedDev lcStrategic lcCooperative lcSpeedGain impatience".split()
-    )
-    assert inverse[1] == set("minGap tau length sigma speedDev".split())
+    assert inverse[0] == set(inverse_additive.split())
+    assert inverse[1] == set(inverse_multiplicative.split())
 
     covariates = [c for c in tables.SYSTEMS["gridlabd"].covariates if c.base != 1]
     assert [(c.name, c.base) for c in covariates] == [
@@ -257,11 +260,12 @@ def test_printed_lists():
     bells = {
         c.name for system in tables.SYSTEMS.values() for c in system.covariates if c.shape == "bell"
     }
-    assert bells == set(
+    printed = (
         "coreSpeed_host-0 coreSpeed_host-1 temperature base_power multiplier voltage_factor "
         "duty_cycle recovery_duty_cycle pump_9_setting reservoir_9_base_head tank_2_init_level "
-        "sigma impatience lcSpeedGain".split()
+        "sigma impatience lcSpeedGain"
     )
+    assert bells == set(printed.split())
 
 
 def test_net1_bases():

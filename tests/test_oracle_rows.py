@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracle import layout as layouts
-from oracle import reference, tables
-from oracle.drawn_numbers import check_drawn_numbers, check_pair, draw_row
+
+from tests.oracle import layout as layouts
+from tests.oracle import reference, tables
+from tests.oracle.drawn_numbers import check_drawn_numbers, check_pair, draw_row
 
 MOST = {  # nominal context -> events of 32, 64, 128, 256 and 512 steps
     1024: [8, 4, 2, 2, 2],  # 593.92 steps for events and gaps
@@ -25,9 +26,14 @@ def test_axes():
     largest = {name: system.contexts["C4"] for name, system in tables.SYSTEMS.items()}
     assert all(system.contexts.items() >= shared.items() for system in tables.SYSTEMS.values())
     assert largest == {
-        **{"opendc": (7328, 864), "gridlabd": (8192, 512)},
-        **{"epanet": (8192, 512), "sumo": (7776, 864)},
+        "opendc": (7328, 864),
+        "gridlabd": (8192, 512),
+        "epanet": (8192, 512),
+        "sumo": (7776, 864),
     }
+    pools = {name: system.pool for name, system in tables.SYSTEMS.items()}
+    assert pools.pop("epanet") == (2, 4, 6, 8)
+    assert set(pools.values()) == {(0.1, 0.25, 0.5, 2, 4, 6, 8)}
     assert layouts.EVENT_LENGTHS == (32, 64, 128, 256, 512)
     assert layouts.COVARIATE_COUNTS == (1, 2, 3, 4, 5)
     for nominal, counts in MOST.items():
@@ -73,10 +79,18 @@ def test_layout_facts():
 def small_row(system, target, covariates, factors, future_factors, **columns):
     """A row on 20 + 4 steps from step 3, with events of 4 steps at 8 and 14."""
     return {
-        **{"system": system, "target": target, "covariates": covariates, "k": len(covariates)},
-        **{"context": 20, "horizon": 4, "event_length": 4, "window_start": 3},
-        **{"event_starts": [8, 14][: len(factors)], "n_events": len(factors)},
-        **{"factors": factors, "future_factors": future_factors},
+        "system": system,
+        "target": target,
+        "covariates": covariates,
+        "k": len(covariates),
+        "context": 20,
+        "horizon": 4,
+        "event_length": 4,
+        "window_start": 3,
+        "event_starts": [8, 14][: len(factors)],
+        "n_events": len(factors),
+        "factors": factors,
+        "future_factors": future_factors,
         **columns,
     }
 
@@ -227,8 +241,12 @@ def good_row():
     """A SUMO flow: tau and minGap inverse, accel direct; the first event pushes down."""
     row = draw_row(
         np.random.default_rng(0),
-        *("sumo", "flow_loop_e_0_near"),
-        **{"k": 3, "context_pair": "C2", "event_length": 512, "setting": "most"},
+        "sumo",
+        "flow_loop_e_0_near",
+        k=3,
+        context_pair="C2",
+        event_length=512,
+        setting="most",
     )
     factors = [[4.0, 4.0, 0.5], [0.25, 0.10000000149011612, 4.0]]
     return row | {"factors": factors, "future": "replay", "future_factors": factors[1]}
@@ -242,6 +260,17 @@ def test_doctored_rows_fail(change, problem):
     assert check_drawn_numbers(row | novel) == []
     problems = check_drawn_numbers(row | change)
     assert any(problem in text for text in problems)
+
+
+def test_novel_ranges():
+    """The base factor 1 counts as seen; the ranges end at +12 and at half."""
+    row = good_row() | {"factors": [[4.0, 4.0, 0.5]] * 2, "future": "novel"}
+    passes = [[0.1, 0.1, 6.0], [0.5, 0.5, 13.0]]  # of direct 0.5: 1 + [5, 12]; of 4: 1*[.1, .5]
+    fails = [[0.09, 0.1, 6.0], [0.1, 0.51, 6.0], [0.1, 0.1, 5.99], [0.1, 0.1, 13.01]]
+    for future_factors in passes:
+        assert check_drawn_numbers(row | {"future_factors": future_factors}) == []
+    for future_factors in fails:
+        assert len(check_drawn_numbers(row | {"future_factors": future_factors})) == 1
 
 
 def test_events_that_go_up_only():

@@ -7,6 +7,7 @@ References:
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ._types import Array
 
@@ -43,7 +44,7 @@ BENCHMARK = LayoutRules()
 WHOLE = 10_000  # the unit of the shares
 
 
-def profiles(offset: Array, length: Array) -> Array:
+def profiles(offset: ArrayLike, length: ArrayLike) -> Array:
     """How much of an event's full deviation applies at steps of its window, for every shape.
 
     All shapes are symmetric, so offsets may count from either end of the window.
@@ -67,7 +68,7 @@ def profiles(offset: Array, length: Array) -> Array:
     return jnp.stack([jnp.ones_like(bell), bell, ramp, half_sine])
 
 
-def profile(shape: Array, offset: Array, length: Array) -> Array:
+def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:
     """One row of `profiles`: `shape` is the shape's number in `SHAPES`."""
     return profiles(offset, length)[shape]
 
@@ -88,7 +89,7 @@ BENCHMARK = LayoutRules()
 WHOLE = 10_000  # the unit of the shares
 
 
-def profile(shape: Array, offset: Array, length: Array) -> Array:
+def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:
     """How much of an event's full deviation applies at a step of its window, in [0, 1].
 
     All shapes are symmetric, so `offset` may count from either end of the window.
@@ -130,7 +131,9 @@ def _span(context, rules: LayoutRules):
     return context * rules.prefix // WHOLE, context - -(-context * rules.end_buffer // WHOLE)
 
 
-def fits(context: int, event_length: int, n_events: int, rules: LayoutRules) -> bool:
+def fits(
+    context: int, event_length: int, n_events: int, rules: LayoutRules = BENCHMARK
+) -> bool:
     """Whether `n_events` slots fit between the prefix and the end buffer. Source: SPEC §5."""
     first, last = _span(context, rules)
     needed = n_events * (event_length + rules.gap)

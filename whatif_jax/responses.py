@@ -50,7 +50,7 @@ class Terms(eqx.Module):
         + cosine_scale * (cos(clip(cosine_rate * d, +-cosine_rate))**2 - 1)
         + exponential_scale * (exp(exponential_rate * d) - 1)
 
-    p is exponent_above where f >= 1 and exponent_below elsewhere.
+    p is exponent_above where f > 1 and exponent_below where f < 1.
     """
 
     power_scale: Float[Array, "*rows"]
@@ -87,9 +87,17 @@ def relative_change(
     held = jnp.clip(deviation, terms.deviation_low, terms.deviation_high)
     total = jnp.zeros_like(held)
     if "power" in kinds or "signed" in kinds:
-        # where the deviation is held at 0, so is the logarithm
-        logarithm = jnp.where(held == deviation, log_factor, 0.0)
-        exponent = jnp.where(held >= 0.0, terms.exponent_above, terms.exponent_below)
+        # The bounds are 0 or infinite, so they hold the logarithm as they hold the deviation.
+        logarithm = jnp.clip(log_factor, terms.deviation_low, terms.deviation_high)
+        # At f = 1 itself the mean of both exponents: no effect on the value, and the gradient is
+        # the mean of the slopes on both sides, as it is for every other kink there (bounds, the
+        # absolute logarithm of the dampening), so that it equals a central difference.
+        middle = 0.5 * (terms.exponent_above + terms.exponent_below)
+        exponent = jnp.where(
+            held > 0.0,
+            terms.exponent_above,
+            jnp.where(held < 0.0, terms.exponent_below, middle),
+        )
         if "signed" in kinds:
             magnitude = jnp.maximum(jnp.abs(held), LINEAR_CORE)
             logarithm = jnp.where(terms.of_deviation, jnp.log(magnitude), logarithm)
@@ -174,7 +182,9 @@ def gain_and_shift(
     if response.primary_offset_power:
         shift += response.offset_scale * signed_power(rows[0], response.offset_exponent)
 
-    dampening = 1.0 / (1.0 + response.damping * sum(jnp.abs(log) for log in logs))
+    # |log f| as log f * sign(log f): slope 0 at f = 1, the mean of both sides; jnp.abs has 1 there
+    distance = sum(log * jnp.sign(log) for log in logs)
+    dampening = 1.0 / (1.0 + response.damping * distance)
     multiplied, added = jnp.ones_like(gain), jnp.zeros_like(gain)
     for c in range(1, k):
         effect = dampening * response.weight[c] * changes[c]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ._types import Array, PRNGKeyArray
 from .baselines import Baselines
@@ -29,11 +30,10 @@ def root_key(seed: int) -> PRNGKeyArray:
     Raises:
         ValueError: the seed is negative or 2**32 or above, where distinct seeds would collide.
     """
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**32:
         raise ValueError(f"seed: {seed!r}; expected an integer in [0, 2**32)")
-    if not 0 <= seed.__index__() < 2**32:
-        raise ValueError(f"seed: {seed}; expected an integer in [0, 2**32)")
-    return jax.random.key(seed.__index__(), impl=PRNG)
+    return jax.random.key(int(seed), impl=PRNG)
 
 
 def bucket_for(context: int, horizon: int, event_length: int, n_events: int) -> Bucket:
@@ -64,7 +64,7 @@ def draw_shares(max_events: int, max_covariates: int, dtype, *, key: PRNGKeyArra
     )
 
 
-def below(share: Array, count: Array) -> Array:
+def below(share: Array, count: Array | int) -> Array:
     """A whole number in [0, count) from a uniform share in [0, 1)."""
     # share < 1, but share * count may round up to count
     return jnp.minimum((share * count).astype(jnp.int32), count - 1)

@@ -6,7 +6,7 @@ References:
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -254,7 +254,7 @@ def _make_batch(root, high, low, rows, choices, baselines, sizes, sharding) -> S
 
 
 def _as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
-    if hasattr(key, "__index__") and not isinstance(key, jax.Array):
+    if isinstance(key, int | np.integer):
         return root_key(key)
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         if key.shape == ():
@@ -264,9 +264,9 @@ def _as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
 
 
 def _check_step(step: int) -> int:
-    if isinstance(step, bool) or not hasattr(step, "__index__"):
+    if isinstance(step, bool) or not isinstance(step, int | np.integer):
         raise ValueError(f"step: {step!r}; expected an integer in [0, 2**63)")
-    step = step.__index__()
+    step = int(step)
     if not 0 <= step < 2**63:
         raise ValueError(f"step: {step}; expected an integer in [0, 2**63)")
     return step
@@ -351,9 +351,8 @@ def _target_rows(baselines: Baselines, names: Sequence[str] | None) -> np.ndarra
 def _bucket_choices(
     stream: TaskStream, rows: np.ndarray, context: int, horizon: int
 ) -> tuple[_Choices, _Sizes]:
-    baselines: Mapping = stream.baselines
-    fits = np.asarray(baselines.length)[rows] >= context + horizon
-    rows = rows[fits]
+    baselines = stream.baselines
+    rows = rows[np.asarray(baselines.length)[rows] >= context + horizon]
     if not len(rows):
         raise ValueError(
             f"buckets: ({context}, {horizon}) is longer than every target; expected at most "

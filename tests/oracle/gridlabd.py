@@ -21,20 +21,50 @@ BASES = {
     "temperature": 60.0,
     "breaker_amps": 60.0,
 }
-BELLS = "temperature base_power multiplier voltage_factor duty_cycle recovery_duty_cycle".split()
+BELLS = (
+    "temperature",
+    "base_power",
+    "multiplier",
+    "voltage_factor",
+    "duty_cycle",
+    "recovery_duty_cycle",
+)
 COVARIATES = tuple(
     Covariate(name, BASES.get(name, 1.0), "bell" if name in BELLS else "step")
     for name in (
-        "base_power current_pf power_pf impedance_pf duty_cycle period phase heat_fraction "
-        "multiplier voltage_factor breaker_amps power_factor number_of_devices "
-        "thermostatic_control_range rate_of_cooling rate_of_heating temperature phi demand_rate "
-        "nominal_power recovery_duty_cycle"
-    ).split()
+        "base_power",
+        "current_pf",
+        "power_pf",
+        "impedance_pf",
+        "duty_cycle",
+        "period",
+        "phase",
+        "heat_fraction",
+        "multiplier",
+        "voltage_factor",
+        "breaker_amps",
+        "power_factor",
+        "number_of_devices",
+        "thermostatic_control_range",
+        "rate_of_cooling",
+        "rate_of_heating",
+        "temperature",
+        "phi",
+        "demand_rate",
+        "nominal_power",
+        "recovery_duty_cycle",
+    )
 )
 THERMAL = (
-    "heat_fraction temperature thermostatic_control_range rate_of_heating rate_of_cooling "
-    "duty_cycle recovery_duty_cycle period"
-).split()
+    "heat_fraction",
+    "temperature",
+    "thermostatic_control_range",
+    "rate_of_heating",
+    "rate_of_cooling",
+    "duty_cycle",
+    "recovery_duty_cycle",
+    "period",
+)
 POWERS = ("actual_power", "total_load", "hvac_load", "hvac_power", "fan_power")
 TEMPERATURES = ("air_temperature", "mass_temperature")
 STATES = ("is_AUX_on", "is_HEAT_on", "is_COOL_on")

@@ -36,9 +36,16 @@ COVARIATES = tuple(Covariate(name, base, shape) for name, base, shape, _, _ in R
 WEIGHT_ADDITIVE = {row[0]: row[3] for row in ROWS}
 WEIGHT_MULTIPLICATIVE = {row[0]: row[4] for row in ROWS}
 INVERSE_ADDITIVE = (
-    "accel decel maxSpeed speedDev lcStrategic lcCooperative lcSpeedGain impatience".split()
+    "accel",
+    "decel",
+    "maxSpeed",
+    "speedDev",
+    "lcStrategic",
+    "lcCooperative",
+    "lcSpeedGain",
+    "impatience",
 )
-INVERSE_MULTIPLICATIVE = "minGap tau length sigma speedDev".split()
+INVERSE_MULTIPLICATIVE = ("minGap", "tau", "length", "sigma", "speedDev")
 
 EMISSIONS = tuple(f"{gas}_abs_edge_e2c" for gas in ("CO2", "NOx", "PMx", "fuel"))
 FLOWS = (

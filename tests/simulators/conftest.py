@@ -1,15 +1,19 @@
 """Fixtures of the simulator tests: the data folder and short real runs, one each a session."""
 
+import importlib
 import sys
 from pathlib import Path
 
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT))
+sys.path.insert(0, str(CHECKOUT))  # `simulators` is no part of the installed package
 
-from simulators.recording import Recording  # noqa: E402
-from simulators.run import run_isolated  # noqa: E402
+run_isolated = importlib.import_module("simulators.run").run_isolated
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: runs a simulator for several seconds")
 
 
 @pytest.fixture(scope="session")
@@ -35,14 +39,14 @@ def write_module(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def sumo_run(tmp_path_factory) -> tuple[Recording, Path]:
+def sumo_run(tmp_path_factory) -> tuple:
     """Twenty simulated minutes of SUMO and the folder it ran in."""
     folder = tmp_path_factory.mktemp("sumo")
     return run_isolated("simulators.sumo", 4, folder, keep=folder), folder
 
 
 @pytest.fixture(scope="session")
-def gridlabd_run(tmp_path_factory, data) -> tuple[Recording, Path]:
+def gridlabd_run(tmp_path_factory, data) -> tuple:
     """One day of GridLAB-D and the folder it ran in."""
     folder = tmp_path_factory.mktemp("gridlabd")
     return run_isolated("simulators.gridlabd", 1440, data, keep=folder), folder

@@ -43,7 +43,9 @@ def test_unbalanced_hydraulics_are_refused(tmp_path):
     model.options.hydraulic.accuracy = 1e-5
     model.options.hydraulic.unbalanced = "CONTINUE"
     model.options.hydraulic.unbalanced_value = 0
-    with pytest.raises(SimulatorError, match="epanet: hydraulics: WARNING.*nbalanced.*expected a bal"):
+    with pytest.raises(
+        SimulatorError, match=r"epanet: hydraulics: WARNING.*nbalanced.*expected a bal"
+    ):
         epanet.solve(model, tmp_path, 24)
 
 
@@ -66,5 +68,7 @@ def test_wrong_row_count_and_step_are_refused(tmp_path):
 
 def test_missing_wntr_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wntr", None)
-    with pytest.raises(SimulatorError, match=r"'wntr' cannot be imported.*whatif-jax\[simulators\]"):
+    with pytest.raises(
+        SimulatorError, match=r"'wntr' cannot be imported.*whatif-jax\[simulators\]"
+    ):
         epanet.simulate(tmp_path, 24, tmp_path, lambda done, total: None)

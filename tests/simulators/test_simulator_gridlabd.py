@@ -43,7 +43,10 @@ def as_tmy3(tmy2: Path, tmy3: Path) -> None:
     fields = {0: (9, 13), 1: (13, 17), 2: (17, 21), 5: (23, 27), 8: (29, 33)}
     tenths = {29: (67, 71), 32: (73, 77), 44: (95, 98)}
     others = {35: (79, 82), 38: (84, 88), 41: (90, 93)}
-    lines = ['727930,"SEATTLE","WA",-8.0,47.450,-122.300,122', "Date (MM/DD/YYYY),Time (HH:MM)"]
+    lines = [
+        '727930,"SEATTLE","WA",-8.0,47.450,-122.300,122',
+        "Date (MM/DD/YYYY),Time (HH:MM)",
+    ]
     lines[1] += ",x" * 66
     for line in tmy2.read_text().splitlines()[1:]:
         row = ["0"] * 66
@@ -56,6 +59,7 @@ def as_tmy3(tmy2: Path, tmy3: Path) -> None:
     tmy3.write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 def test_tmy3_weather(data, tmp_path, gridlabd_run):
     path = tmp_path / "seattle.tmy3"
     as_tmy3(gridlabd.find_weather(data), path)
@@ -72,9 +76,9 @@ def test_weather_is_refused(data, tmp_path):
     lines = weather.read_text().splitlines()
     short = tmp_path / "short.tmy2"
     short.write_text("\n".join(lines[:101]))
-    with pytest.raises(SimulatorError, match="short.tmy2: 100 hours; expected 151 hours or more"):
+    with pytest.raises(SimulatorError, match=r"short.tmy2: 100 hours; expected 151 hours or more"):
         check_weather(short, 9000 * 60)
-    with pytest.raises(SimulatorError, match="short.tmy2: 100 hours; expected 151 hours or more"):
+    with pytest.raises(SimulatorError, match=r"short.tmy2: 100 hours; expected 151 hours or more"):
         run_isolated("simulators.gridlabd", 9000, short)
     short.write_text("\n".join([*lines[:50], *lines[51:]]))
     with pytest.raises(SimulatorError, match=r"\(1, 3, 3\) at data row 50; expected \(1, 3, 2\)"):
@@ -108,12 +112,24 @@ def doctor(gridlabd_run, tmp_path):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda lines: [line for line in lines if line[0] == "#"], "house.csv: only a header"),
+        (
+            lambda lines: [line for line in lines if line[0] == "#"],
+            "house.csv: only a header",
+        ),
         (lambda lines: lines[:-3], "1437 rows; expected 1440 rows"),
-        (lambda lines: [*lines[:-1], lines[-1][:30]], "row 1439: 1 values; expected 10"),
-        (lambda lines: [*lines[:-1], "20"], r"row 1439: \['20'\] .*expected a time and numbers"),
-        (lambda lines: [*lines, lines[-1]], r"house.csv: repeated timestamp 86340.0* s at row 1440"),
-        (lambda lines: [*lines[:99], *lines[100:]], "house.csv: uneven timestamp 5520"),
+        (
+            lambda lines: [*lines[:-1], lines[-1][:30]],
+            "row 1439: 1 values; expected 10",
+        ),
+        (
+            lambda lines: [*lines[:-1], "20"],
+            r"row 1439: \['20'\] .*expected a time and numbers",
+        ),
+        (
+            lambda lines: [*lines, lines[-1]],
+            r"house.csv: repeated timestamp 86340.0* s at row 1440",
+        ),
+        (lambda lines: [*lines[:99], *lines[100:]], "house.csv: uneven timestamp 5460"),
         (
             lambda lines: [*lines[:-1], lines[-1].replace("+0,", "fault,", 1)],
             "could not convert string to float: 'fault'",

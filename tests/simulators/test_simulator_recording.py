@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as parquet
 import pytest
+from pyarrow import parquet
 
 from simulators import cache
 from simulators.catalog import SYSTEMS, runner
@@ -95,7 +95,7 @@ def test_refused_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "toy.parquet"
     cache.write_baseline(recording(a=[1, 2]), path)
     before = path.read_bytes()
-    with pytest.raises(SimulatorError, match="toy: a: 1e\\+300 at row 1; expected .* float32"):
+    with pytest.raises(SimulatorError, match=r"toy: a: 1e\+300 at row 1; expected .* float32"):
         cache.write_baseline(recording(a=[1, 1e300]), path)
     monkeypatch.setattr(cache, "LARGEST_BYTES", 10)
     with pytest.raises(SimulatorError, match="bytes; expected fewer than 10 bytes"):
@@ -119,7 +119,7 @@ def test_compare(tmp_path):
         cache.compare(recording(a=[1, 2, 3, 4], b=[0, 0, 0, 0]), path, 1e-5)
     with pytest.raises(SimulatorError, match="columns"):
         cache.compare(recording(a=[1, 2, 3]), path, 1e-5)
-    with pytest.raises(SimulatorError, match="no such file; expected .*build toy"):
+    with pytest.raises(SimulatorError, match=r"no such file; expected .*build toy"):
         cache.compare(recording(a=[1]), tmp_path / "none.parquet", 1e-5)
 
 
@@ -143,7 +143,7 @@ def test_cached_files_are_those_of_spec_2(system, steps, seconds, targets, const
     assert min(times) < 0.1
     assert list(columns) == list(runner(system).TARGETS)
     assert len(columns) == targets
-    assert runner(system).STEPS == steps
+    assert steps == runner(system).STEPS
     assert {(values.dtype.str, values.shape) for values in columns.values()} == {("<f4", (steps,))}
     assert all(np.isfinite(values).all() for values in columns.values())
     assert [name for name, values in columns.items() if np.ptp(values) == 0] == constant

@@ -32,7 +32,9 @@ def simulate(folder, steps, data, report):
 def test_run_is_in_its_own_process_and_folder(write_module, tmp_path):
     seen = []
     toy = write_module("toy_runner", RECORDING)
-    recording = run_isolated(toy, 5, tmp_path, report=lambda done, total: seen.append((done, total)))
+    recording = run_isolated(
+        toy, 5, tmp_path, report=lambda done, total: seen.append((done, total))
+    )
     assert seen == [(step, 5) for step in range(6)]
     assert recording.record["process"] != os.getpid()
     assert not Path(recording.version).exists()  # the folder, gone with what lay in it
@@ -46,7 +48,7 @@ def test_keep_leaves_the_folder_and_refuses_a_used_one(write_module, tmp_path):
     toy = write_module("toy_runner", RECORDING)
     run_isolated(toy, 2, tmp_path, keep=tmp_path / "kept")
     assert (tmp_path / "kept" / "left-behind.txt").is_file()
-    with pytest.raises(SimulatorError, match="toy_runner: keep: .* not empty; expected an empty"):
+    with pytest.raises(SimulatorError, match=r"toy_runner: keep: .* not empty; expected an empty"):
         run_isolated(toy, 2, tmp_path, keep=tmp_path / "kept")
 
 
@@ -62,7 +64,9 @@ def test_stall_ends_the_run_and_its_children(write_module, tmp_path):
         "    time.sleep(600)\n",
     )
     started = time.monotonic()
-    with pytest.raises(SimulatorError, match=r"progress: none for 3 s, at step 3 of 9; run stopped"):
+    with pytest.raises(
+        SimulatorError, match=r"progress: none for 3 s, at step 3 of 9; run stopped"
+    ):
         run_isolated(module, 9, tmp_path, stall_seconds=3)
     assert time.monotonic() - started < 30
     status = Path(f"/proc/{note.read_text()}/status")
@@ -81,9 +85,10 @@ def test_death_and_exception_are_refused_with_the_last_output(write_module, tmp_
     with pytest.raises(SimulatorError, match=r"process: ended with 7 and no result.*last words"):
         run_isolated(dying, 1, tmp_path)
     raising = write_module(
-        "raising_runner", "def simulate(folder, steps, data, report):\n    return 1 / 0\n"
+        "raising_runner",
+        "def simulate(folder, steps, data, report):\n    return 1 / 0\n",
     )
-    with pytest.raises(SimulatorError, match="ended with 1 and no result.*ZeroDivisionError"):
+    with pytest.raises(SimulatorError, match=r"ended with 1 and no result.*ZeroDivisionError"):
         run_isolated(raising, 1, tmp_path)
 
 
@@ -97,7 +102,12 @@ def test_refusal_keeps_its_four_parts_across_processes(write_module, tmp_path):
     with pytest.raises(SimulatorError) as caught:
         run_isolated(module, 1, tmp_path)
     error = caught.value
-    assert (error.system, error.field, error.value, error.expected) == ("sumo", "rows", 8641, "8640")
+    assert (error.system, error.field, error.value, error.expected) == (
+        "sumo",
+        "rows",
+        8641,
+        "8640",
+    )
     assert str(error) == "sumo: rows: 8641; expected 8640"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 

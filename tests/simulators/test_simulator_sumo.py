@@ -2,9 +2,9 @@
 
 import shutil
 import sys
-import xml.etree.ElementTree as ElementTree
 from itertools import islice
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -57,6 +57,7 @@ def test_run_repeats_and_starts_the_cached_series(sumo_run):
     assert metadata["seed"] == sumo.SEED
 
 
+@pytest.mark.slow
 def test_traci_where_libsumo_is_missing_gives_the_same(sumo_run, write_module, tmp_path):
     write_module("libsumo", "raise ImportError('not on this machine')\n")
     recording = run_isolated("simulators.sumo", 1, tmp_path)
@@ -73,6 +74,7 @@ def test_departures_are_even_within_each_period():
     assert (np.diff(day) > 0).all()
 
 
+@pytest.mark.slow
 def test_backlog_above_its_bound_is_recorded(write_module, tmp_path):
     crowded = write_module(
         "crowded_runner",
@@ -131,7 +133,7 @@ def interval(folder: Path, name: str, detector: str, begin: int) -> str:
 
 def test_row_counts_and_times_are_refused(doctor, sumo_run):
     line = interval(sumo_run[1], "loops.xml", "loop_e_0_near", 900)
-    with pytest.raises(SimulatorError, match="loops.xml, loop_e_0_near: 3 intervals; expected 4"):
+    with pytest.raises(SimulatorError, match=r"loops.xml, loop_e_0_near: 3 intervals; expected 4"):
         read_series(doctor("loops.xml", line, ""), 4)
     doctor("loops.xml", "</detector>", line + "</detector>")
     doctor("loops.xml", "</detector>", line + "</detector>")
@@ -167,7 +169,9 @@ def test_negative_value_that_is_no_mean_is_refused(doctor, sumo_run):
     line = interval(sumo_run[1], "loops.xml", "loop_exit_e_0", 300)
     value = next(part for part in line.split() if part.startswith("flow="))
     folder = doctor("loops.xml", line, line.replace(value, 'flow="-1.00"'))
-    with pytest.raises(SimulatorError, match=r"flow_loop_exit_e_0: -1.0 at row 1; expected a non-n"):
+    with pytest.raises(
+        SimulatorError, match=r"flow_loop_exit_e_0: -1.0 at row 1; expected a non-n"
+    ):
         read_series(folder, 4)
 
 
@@ -207,7 +211,7 @@ def test_speed_that_is_never_seen_is_refused(doctor, sumo_run):
         line = interval(sumo_run[1], "areas.xml", "e2_e_0", begin)
         speed = next(part for part in line.split() if part.startswith("meanSpeed="))
         folder = doctor("areas.xml", line, line.replace(speed, 'meanSpeed="-1.00"'))
-    with pytest.raises(SimulatorError, match="meanSpeed_e2_e_0: -1.0 at row 0"):
+    with pytest.raises(SimulatorError, match=r"meanSpeed_e2_e_0: -1.0 at row 0"):
         read_series(folder, 4)
 
 

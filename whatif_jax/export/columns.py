@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..suites import SCHEMA
 
-__all__ = ["ARRAYS", "MANIFEST", "Column", "is_list", "schema_of"]
+__all__ = ["ARRAYS", "KIND", "MANIFEST", "Column", "from_manifest", "schema_of"]
 
 
 class Column(NamedTuple):
@@ -42,8 +42,14 @@ _MEANING = {
     "future_factors": "factor of each covariate in the future [k]",
 }
 
-# The columns of a suite's manifest.
-MANIFEST = tuple(Column(field.name, field.type, _MEANING[field.name]) for field in SCHEMA)
+# The manifest's `future` is the kind of future; in a row that name is the array's.
+KIND = "future_kind"
+
+# The columns of a suite's manifest, under their exported names.
+MANIFEST = tuple(
+    Column(KIND if field.name == "future" else field.name, field.type, _MEANING[field.name])
+    for field in SCHEMA
+)
 
 _FLOATS = pa.list_(pa.float32())
 
@@ -74,6 +80,6 @@ def schema_of(columns: Iterable[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.type) for column in columns])
 
 
-def is_list(column: Column) -> bool:
-    """Whether a row holds a list in this column."""
-    return pa.types.is_list(column.type)
+def from_manifest(table: pa.Table, column: Column) -> pa.ChunkedArray:
+    """A column of a manifest by its exported name."""
+    return table.column({KIND: "future", "target_name": "target"}.get(column.name, column.name))

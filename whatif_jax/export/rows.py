@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from ..suites import Suite, TaskBatch
 
-__all__ = ["Block", "Shard", "ShardRows", "lists", "nested_lists", "realized", "stacked"]
+__all__ = [
+    "Block",
+    "Shard",
+    "ShardRows",
+    "as_lists",
+    "lists",
+    "nested_lists",
+    "realized",
+    "stacked",
+]
 
 
 class Shard(NamedTuple):
@@ -106,7 +115,7 @@ def _in_order(blocks: Sequence[Block], arrays: list[pa.Array]) -> pa.Array:
     return pa.concat_arrays(arrays).take(pa.array(np.argsort(places)))
 
 
-def _lists(values: np.ndarray) -> pa.ListArray:
+def as_lists(values: np.ndarray) -> pa.ListArray:
     """A list of equal length for every row of [n, length]."""
     count, length = values.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(length)
@@ -115,7 +124,7 @@ def _lists(values: np.ndarray) -> pa.ListArray:
 
 def lists(blocks: Sequence[Block], name: str) -> pa.Array:
     """list<float32>: a field of shape [n, steps], in the shard's order."""
-    return _in_order(blocks, [_lists(getattr(block, name)) for block in blocks])
+    return _in_order(blocks, [as_lists(getattr(block, name)) for block in blocks])
 
 
 def nested_lists(blocks: Sequence[Block], name: str) -> pa.Array:
@@ -125,11 +134,20 @@ def nested_lists(blocks: Sequence[Block], name: str) -> pa.Array:
         values = getattr(block, name)
         real = np.arange(values.shape[1]) < block.k[:, None]
         offsets = np.concatenate([[0], np.cumsum(block.k)]).astype(np.int32)
-        arrays.append(pa.ListArray.from_arrays(pa.array(offsets), _lists(values[real])))
+        arrays.append(pa.ListArray.from_arrays(pa.array(offsets), as_lists(values[real])))
     return _in_order(blocks, arrays)
 
 
-def stacked(blocks: Sequence[Block], name: str) -> np.ndarray:
-    """A field of blocks that all have one shape, as one array in the shard's order."""
+def stacked(blocks: Sequence[Block], kind: str = "") -> np.ndarray:
+    """History and future end to end, of blocks that all have one shape, in the shard's order.
+
+    Args:
+        blocks: at least one.
+        kind: "" for the target, "_covariates" for the covariates.
+    """
     places = np.concatenate([block.places for block in blocks])
-    return np.concatenate([getattr(block, name) for block in blocks])[np.argsort(places)]
+    parts = [
+        np.concatenate([getattr(block, name + kind) for block in blocks])
+        for name in ("history", "future")
+    ]
+    return np.concatenate(parts, axis=-1)[np.argsort(places)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..catalog import System
 from ..suites import Suite
-from .columns import MANIFEST, Column
+from .columns import MANIFEST, Column, from_manifest
 from .errors import ExportError
 from .rows import Shard, ShardRows
 
@@ -21,10 +21,12 @@ __all__ = [
     "FACTS",
     "START",
     "Group",
+    "covariate_columns",
     "facts",
     "frequency",
     "group_shards",
     "grouped",
+    "item_ids",
     "step_microseconds",
 ]
 
@@ -118,10 +120,13 @@ FACTS = tuple(
 
 def facts(rows: ShardRows) -> Sequence[pa.ChunkedArray]:
     """The columns `FACTS` of a shard."""
-    return [
-        rows.manifest.column("target" if column.name == "target_name" else column.name)
-        for column in FACTS
-    ]
+    return [from_manifest(rows.manifest, column) for column in FACTS]
+
+
+def item_ids(suite: Suite, rows: ShardRows) -> pa.Array:
+    """Task ids as text that sorts as the numbers do."""
+    width = max(6, len(str(suite.column("task_id").max())))
+    return pa.array([f"{task:0{width}d}" for task in rows.manifest.column("task_id").to_pylist()])
 
 
 def covariate_columns(k: int, type_: pa.DataType, name: str, description: str) -> list[Column]:

@@ -1,0 +1,152 @@
+"""Command line: build the baseline files, or check them against a fresh run (SPEC §2, §8)."""
+
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from .cache import compare, write_baseline
+from .catalog import SYSTEMS, runner
+from .errors import SimulatorError
+from .recording import Recording, check_recording
+from .run import DEFAULT_STALL_SECONDS, run_isolated
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+application = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+output = Console()
+errors = Console(stderr=True)
+
+
+class Choice(StrEnum):
+    """What the commands accept as a system."""
+
+    epanet = "epanet"
+    sumo = "sumo"
+    gridlabd = "gridlabd"
+    opendc = "opendc"
+    all = "all"
+
+
+System = Annotated[Choice, typer.Argument(help="the system, or all of them")]
+Data = Annotated[
+    Path,
+    typer.Option(help="folder with opendc/*.parquet and gridlabd/*.tmy2 or *.tmy3"),
+]
+Baselines = Annotated[Path, typer.Option(help="folder of the baseline files")]
+Stall = Annotated[float, typer.Option(help="seconds without progress after which a run is stopped")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(help="run in this folder, one sub-folder a system, and keep it"),
+]
+Program = Annotated[
+    bool, typer.Option("--program", help="opendc: run the real program in OPENDC_HOME")
+]
+DATA = CHECKOUT.parent / "shared" / "data"
+BASELINES = CHECKOUT / "whatif_jax" / "baselines"
+
+
+def _module(system: str, program: bool) -> str:
+    return "simulators.opendc.program" if program and system == "opendc" else SYSTEMS[system]
+
+
+def _run(
+    system: str, steps: int, data: Path, stall: float, keep: Path | None, program: bool
+) -> Recording:
+    """Run with a progress bar and elapsed time, show the simulator's warnings, check the result."""
+    started = time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=errors) as progress:
+        bar = progress.add_task(f"{system}: simulated steps", total=steps)
+        recording = run_isolated(
+            _module(system, program),
+            steps,
+            data,
+            system=system,
+            report=lambda done, total: progress.update(bar, completed=done, total=total),
+            stall_seconds=stall,
+            keep=None if keep is None else keep / system,
+        )
+    for warning in recording.warnings:
+        errors.print(f"{system}: {warning}", style="yellow", markup=False, highlight=False)
+    check_recording(recording, runner(system).TARGETS, steps)
+    output.print(
+        f"{system}: {recording.simulator} {recording.version}, {steps} steps in "
+        f"{time.monotonic() - started:.1f} s, {recording.record}",
+        markup=False,
+        highlight=False,
+    )
+    return recording
+
+
+def _each(choice: Choice) -> list[str]:
+    return list(SYSTEMS) if choice is Choice.all else [choice.value]
+
+
+def _fail(error: SimulatorError) -> None:
+    errors.print(f"error: {error}", style="red", markup=False, highlight=False)
+    raise typer.Exit(1)
+
+
+@application.command()
+def build(
+    system: System,
+    data: Data = DATA,
+    baselines: Baselines = BASELINES,
+    stall: Stall = DEFAULT_STALL_SECONDS,
+    keep: Keep = None,
+    program: Program = False,
+) -> None:
+    """Run a simulator on its base setting and write its baseline file."""
+    try:
+        for name in _each(system):
+            recording = _run(name, runner(name).STEPS, data, stall, keep, program)
+            path = baselines / f"{name}.parquet"
+            write_baseline(recording, path)
+            output.print(f"{name}: wrote {path}, {os.path.getsize(path)} bytes", highlight=False)
+    except SimulatorError as error:
+        _fail(error)
+
+
+@application.command()
+def check(
+    system: System,
+    data: Data = DATA,
+    baselines: Baselines = BASELINES,
+    stall: Stall = DEFAULT_STALL_SECONDS,
+    keep: Keep = None,
+    program: Program = False,
+) -> None:
+    """Rerun a simulator (SUMO: its first simulated day) and compare with its baseline file."""
+    try:
+        for name in _each(system):
+            module = runner(name)
+            recording = _run(name, module.CHECK_STEPS, data, stall, keep, program)
+            path = baselines / f"{name}.parquet"
+            if program and name == "opendc":
+                largest = compare(recording, path, module.TOLERANCE, module.program_slack)
+            else:
+                largest = compare(recording, path, module.TOLERANCE)
+            worst = max(largest, key=largest.__getitem__)
+            output.print(
+                f"{name}: {module.CHECK_STEPS} steps agree within {module.TOLERANCE:g}; largest "
+                f"difference {largest[worst]:.2g} ({worst})",
+                highlight=False,
+            )
+    except SimulatorError as error:
+        _fail(error)
+
+
+if __name__ == "__main__":
+    application(prog_name="python -m simulators")

@@ -1,0 +1,102 @@
+"""The README's snippets run as printed, in order, in an empty folder."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from whatif_jax import load_system
+from whatif_jax.suites import available_suites
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+
+
+def blocks(language: str) -> list[str]:
+    """The contents of every fenced block of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text("utf-8"), re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Where a reader would work: it holds the file that the README shows, and nothing else."""
+    folder = tmp_path_factory.mktemp("readme")
+    (toml,) = blocks("toml")
+    (folder / "brewery.toml").write_text(toml, "utf-8")
+    return folder
+
+
+def test_python(folder):
+    """All blocks in one process, as in one session of a reader's."""
+    found = blocks("python")
+    assert len(found) >= 4
+    checks = (
+        "assert loss(weights, held_out) < 0.8 * loss(jnp.zeros(5), held_out)",
+        "assert table.num_rows == len(part) > 0",
+        "assert all(np.isfinite(error).all() for error in errors)",
+        "assert abs(effect).mean() > 0.1 * abs(task.future_baseline).mean()",
+        "assert own.check(own.batch_at(0)).task.future.shape == (4, 64)",
+    )
+    script = folder / "snippets.py"
+    script.write_text("\n\n".join([*found, *checks]), "utf-8")
+    run([sys.executable, "-W", "error::DeprecationWarning:__main__", script.name], folder)
+
+
+def test_commands(folder):
+    """Every `$ whatif-jax` line of the console blocks."""
+    lines = [line for block in blocks("console") for line in block.splitlines()]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("$ ")]
+    assert commands and all(command[0] == "whatif-jax" for command in commands)
+    for command in commands:
+        run([sys.executable, "-m", "whatif_jax.cli", *command[1:]], folder)
+
+
+def run(command: list[str], folder: Path) -> None:
+    """Run outside the checkout; whatif_jax is found as this process finds it."""
+    import whatif_jax
+
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = str(Path(whatif_jax.__file__).parents[1])
+    environment.pop("XLA_FLAGS", None)
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_two_commands():
+    """One line installs and exports, another installs and tests; `.ci/run` runs both."""
+    commands = blocks("bash")
+    assert len(commands) == 2
+    for command in commands:
+        assert len(command.splitlines()) == 1
+        assert command.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+    assert ".venv/bin/whatif-jax export " in commands[0]
+    assert ".venv/bin/python -m pytest" in commands[1]
+
+
+def test_brewery_is_the_tested_one(folder):
+    """What the catalog's own tests load is what the README shows."""
+
+    def described(path: Path) -> tuple:
+        found = load_system(path)
+        return found.name, found.steps, found.covariates, found.targets, found.axes
+
+    assert described(folder / "brewery.toml") == described(BREWERY)
+
+
+def test_facts():
+    """Names and files that the README mentions exist."""
+    text = README.read_text("utf-8")
+    assert "whatif-v1" in available_suites()
+    for path in re.findall(r"\]\(([\w./-]+)\)", text):
+        assert (ROOT / path).is_file(), path
+    headings = {
+        re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", text, re.M)
+    }
+    for anchor in re.findall(r"\]\(#([^)]+)\)", re.sub(r"-\s*\n\s*", "-", text)):
+        assert anchor in headings, anchor

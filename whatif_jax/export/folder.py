@@ -1,0 +1,244 @@
+"""The folder of an export: what is in it, what is finished, and files that appear only when whole.
+
+While an export runs, the finished files stand in `.export.json`; `manifest.json` is written last,
+so that a folder with a manifest is a finished export.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .errors import ExportError, explained, free_bytes, megabytes
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there two exports into one folder are not kept apart
+    fcntl = None
+
+__all__ = ["JOURNAL", "MANIFEST_FILE", "Entry", "Folder"]
+
+JOURNAL = ".export.json"
+MANIFEST_FILE = "manifest.json"
+_UNFINISHED = ".unfinished"
+
+
+class Entry(NamedTuple):
+    """One finished file."""
+
+    path: str  # below the folder, with forward slashes
+    sha256: str
+    bytes: int
+    rows: int  # tasks in it; 0 for a file about the export
+
+
+class Folder:
+    """One export's folder. Use as a context manager: it is locked meanwhile.
+
+    Args:
+        path: the folder; made if missing.
+        identity: what makes two exports the same one, JSON values in nested mappings. Its
+            "suite" names the suite and its fingerprint.
+
+    Raises:
+        ExportError: on entry, when the folder cannot be written, holds other files, holds another
+            export, or is being written by another process; or a finished export in it was changed.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, Any]):
+        self.path = path
+        self.identity = json.loads(json.dumps(identity))
+        self.finished: dict[str, Entry] = {}
+        self.complete = False
+        self._locked = contextlib.ExitStack()
+
+    def __enter__(self) -> "Folder":
+        with contextlib.ExitStack() as stack:
+            with explained(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(_lock(self.path))
+                self._open()
+            self._locked = stack.pop_all()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._locked.close()
+
+    def _open(self) -> None:
+        for left_over in self.path.rglob(f".*{_UNFINISHED}"):
+            left_over.unlink()
+        manifest, journal = self.path / MANIFEST_FILE, self.path / JOURNAL
+        if manifest.is_file():
+            self._read(manifest)
+            self.complete = True
+            for entry in self.finished.values():
+                found = self._problem(entry)
+                if found:
+                    raise ExportError(
+                        f"out: {self.path / entry.path}: {found}; this export was finished and "
+                        f"has been changed since. Delete {MANIFEST_FILE} and the files you do "
+                        f"not trust, or export into another folder"
+                    )
+            journal.unlink(missing_ok=True)
+        elif journal.is_file():
+            self._read(journal)
+            # A file that is not what the journal says is simply made again.
+            self.finished = {
+                path: entry for path, entry in self.finished.items() if not self._problem(entry)
+            }
+        else:
+            others = sorted(item.name for item in self.path.iterdir())
+            if others:
+                raise ExportError(
+                    f"out: {self.path} holds {', '.join(others[:5])}"
+                    f"{', ...' if len(others) > 5 else ''} and no export; expected a new or an "
+                    f"empty folder"
+                )
+            self._note()
+
+    def _read(self, path: Path) -> None:
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            self._compare(found)
+            self.finished = {item["path"]: Entry(**item) for item in found["files"]}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ExportError(
+                f"out: {path}: not what an export writes there ({error!r}); expected a new or an "
+                f"empty folder"
+            ) from error
+
+    def _compare(self, found: Mapping[str, Any]) -> None:
+        for name, expected in _leaves(self.identity):
+            value: Any = found
+            for key in name.split("."):
+                value = value.get(key)
+            if value != expected:
+                raise ExportError(
+                    f"{name}: {expected!r}, but {self.path} holds an export with {value!r}; "
+                    f"expected the same, or another folder"
+                )
+
+    def _problem(self, entry: Entry) -> str:
+        """What is wrong with a file that was finished, or nothing."""
+        path = self.path / entry.path
+        if not path.is_file():
+            return "missing"
+        size = path.stat().st_size
+        if size != entry.bytes:
+            return f"{size} bytes; expected {entry.bytes}"
+        sha256 = _sha256(path)
+        return "" if sha256 == entry.sha256 else f"sha256 {sha256}; expected {entry.sha256}"
+
+    def _document(self) -> str:
+        files = [entry._asdict() for _, entry in sorted(self.finished.items())]
+        return json.dumps({**self.identity, "files": files}, indent=1, ensure_ascii=False) + "\n"
+
+    def _note(self) -> None:
+        self._replace(self.path / JOURNAL, lambda path: path.write_text(self._document(), "utf-8"))
+
+    def _replace(self, path: Path, save: Callable[[Path], object]) -> Entry:
+        """Write under a temporary name; give it the final one when it is whole and on the disk."""
+        unfinished = path.with_name(f".{path.name}{_UNFINISHED}")
+        with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                save(unfinished)
+                with open(unfinished, "rb") as file:
+                    os.fsync(file.fileno())
+                entry = Entry(
+                    path.relative_to(self.path).as_posix(),
+                    _sha256(unfinished),
+                    unfinished.stat().st_size,
+                    rows=0,
+                )
+                os.replace(unfinished, path)
+            finally:
+                with contextlib.suppress(OSError):
+                    unfinished.unlink(missing_ok=True)
+        return entry
+
+    def write(self, path: str, save: Callable[[Path], object], rows: int = 0) -> Entry:
+        """Write one file of the export and note it as finished.
+
+        Args:
+            path: below the folder, with forward slashes.
+            save: called with the path of a temporary file to write.
+            rows: tasks in the file.
+
+        Raises:
+            ExportError: the disk is full or cannot be written.
+        """
+        entry = self._replace(self.path / path, save)._replace(rows=rows)
+        self.finished[path] = entry
+        self._note()
+        return entry
+
+    def write_text(self, path: str, text: str) -> Entry:
+        """`write` of a text. Raises ExportError as it does."""
+        return self.write(path, lambda at: at.write_text(text, "utf-8"))
+
+    def finish(self, notes: Mapping[str, Any]) -> None:
+        """Write the manifest, which makes the export finished.
+
+        Args:
+            notes: what the manifest says beside the identity and the files.
+
+        Raises:
+            ExportError: the disk is full or cannot be written.
+        """
+        self.identity = {**self.identity, **notes}
+        document = self._document()
+        self._replace(self.path / MANIFEST_FILE, lambda at: at.write_text(document, "utf-8"))
+        with explained(self.path):
+            (self.path / JOURNAL).unlink(missing_ok=True)
+        self.complete = True
+
+    def check_room(self, needed: int, what: str) -> None:
+        """Refuse to begin where the disk cannot hold what is to come.
+
+        Raises:
+            ExportError: fewer than `needed` bytes are free.
+        """
+        free = free_bytes(self.path)
+        if free is not None and free < needed:
+            raise ExportError(
+                f"out: {self.path}: {megabytes(free)} free; expected about {megabytes(needed)} "
+                f"for {what}"
+            )
+
+
+def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in mapping.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold the folder against other exports; a killed process lets go by itself."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ExportError(
+                f"out: {path}: another export is writing here; expected it to end first"
+            ) from None
+        except OSError:  # some network file systems lock no folders
+            pass
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,70 @@
+"""What every export format provides."""
+
+import abc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from ..suites import Suite
+from .columns import Column
+from .rows import Shard, ShardRows
+
+__all__ = ["Format", "RecordSet"]
+
+# Long pages: histories of one target overlap, and the compressor finds that only within a page.
+_PAGE_BYTES = 4 << 20
+
+
+class RecordSet(NamedTuple):
+    """Files that share columns, for the Croissant description."""
+
+    name: str
+    description: str
+    includes: tuple[str, ...]  # glob patterns below the export's folder
+    columns: tuple[Column, ...]
+
+
+class Format(abc.ABC):
+    """One way to lay a suite out in files."""
+
+    name: str
+    usage: str  # how to read it: a part of the card, Markdown
+    # Bytes on disk per byte of float32 values, rounded up: to refuse a disk that is too small.
+    disk_share: float
+
+    @abc.abstractmethod
+    def shards(self, suite: Suite) -> list[Shard]:
+        """The files with tasks in them; together they hold every task once."""
+
+    @abc.abstractmethod
+    def table(self, suite: Suite, rows: ShardRows) -> pa.Table:
+        """The content of one shard."""
+
+    @abc.abstractmethod
+    def record_sets(self, suite: Suite) -> list[RecordSet]:
+        """The tables of the export."""
+
+    def side_files(self, suite: Suite) -> Mapping[str, str]:
+        """Further text files, by path."""
+        return {}
+
+    def configurations(self, suite: Suite) -> Mapping[str, str]:
+        """Named parts of the export for the Hugging Face Hub: a glob pattern each."""
+        return {"default": "data/*.parquet"}
+
+    def save(self, table: pa.Table, path: Path) -> None:
+        """Write one shard."""
+        scalars = [field.name for field in table.schema if not pa.types.is_list(field.type)]
+        strings = [name for name in scalars if pa.types.is_string(table.schema.field(name).type)]
+        parquet.write_table(
+            table,
+            path,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=strings,
+            write_statistics=scalars,
+            data_page_size=_PAGE_BYTES,
+        )
