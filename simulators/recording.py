@@ -102,10 +102,10 @@ def last_seen(values: np.ndarray, absent: np.ndarray) -> np.ndarray:
 
 
 def grouped_warnings(lines: Sequence[str], limit: int = 20) -> list[str]:
-    """Distinct warnings with how often each came, lines that differ only in digits as one."""
+    """Distinct warnings with how often each came, alike but for numbers and names as one."""
     groups: dict[str, list[str]] = {}
     for line in lines:
-        groups.setdefault(re.sub(r"\d+", "0", line), []).append(line)
+        groups.setdefault(re.sub(r"'[^']*'|\d+", "", line), []).append(line)
     return [
         alike[0] if len(alike) == 1 else f"{alike[0]} (and {len(alike) - 1} more alike)"
         for alike in list(groups.values())[:limit]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as parquet
+from pyarrow import parquet
 
 from whatif_jax.baselines import layout_rules
 from whatif_jax.catalog import System, load_system
 from whatif_jax.events import layout
+from whatif_jax.export import export
 from whatif_jax.suites import SCHEMA, Suite, candidates, load_suite, write_manifest
 
 BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
@@ -19,6 +20,10 @@ CONTEXTS = """contexts = [
   { name = "tiny", context = 256, horizon = 32, fewest_events = 1 },
 ]
 """
+TINY = {"context": 256, "system": "brewery"}
+# Not a divisor of what is exported, so that batches are padded; one size compiles once.
+BATCH = 12
+write = functools.partial(export, batch_size=BATCH)
 
 
 @functools.cache
@@ -39,12 +44,12 @@ def folder() -> Path:
         (at / f"{name}.toml").write_text(own, "utf-8")
     rows: list[dict] = []
     for system in map(load_system, system_files(at)):
-        _draw(system, rows)
+        draw(system, rows)
     write_manifest(pa.Table.from_pylist(rows, SCHEMA), at / "small.parquet", {})
     return at
 
 
-def _draw(system: System, rows: list[dict]) -> None:
+def draw(system: System, rows: list[dict]) -> None:
     """Append a Replay and a Novel task of every candidate, drawn with NumPy and not verified."""
     random = np.random.default_rng(0)
     every = candidates(system)
@@ -118,3 +123,17 @@ def close(found, wanted) -> None:
     np.testing.assert_allclose(
         np.asarray(found, np.float64), np.asarray(wanted, np.float64), rtol=1e-6, atol=1e-6
     )
+
+
+def tiny(rows: int = 16):
+    """A few tasks of one shape."""
+    return small_suite().where(**TINY).take(range(rows))
+
+
+def files(at: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        path.relative_to(at).as_posix(): path.read_bytes()
+        for path in sorted(at.rglob("*"))
+        if path.is_file()
+    }

@@ -1,20 +1,17 @@
 """Exports read back with the libraries they are for: fev, GluonTS, mlcroissant."""
 
 import dataclasses
-import functools
 import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as parquet
+from pyarrow import parquet
 import pytest
 
-from tests.export_helpers import close, expected, small_suite
-from whatif_jax.export import ExportError, export, shapes
+from tests.export_helpers import close, expected, small_suite, write
+from whatif_jax.export import ExportError, shapes
 from whatif_jax.export.shapes import Group, frequency, grouped, step_microseconds
-
-write = functools.partial(export, batch_size=12)
 
 
 def some_suite():

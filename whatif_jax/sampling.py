@@ -13,7 +13,7 @@ import numpy as np
 from ._types import Array, PRNGKeyArray
 from .baselines import Baselines
 from .events import LayoutRules, layout, place
-from .tasks import FUTURES, Bucket, TaskSpec, half_window_of
+from .tasks import FUTURES, Bucket, TaskSpec, positions_for
 
 __all__ = ["bucket_for", "root_key", "sample_spec"]
 
@@ -38,7 +38,7 @@ def root_key(seed: int) -> PRNGKeyArray:
 
 def bucket_for(context: int, horizon: int, event_length: int, n_events: int) -> Bucket:
     """The smallest bucket that holds tasks of these sizes."""
-    return Bucket(context, horizon, n_events * half_window_of(event_length))
+    return Bucket(context, horizon, positions_for(event_length, n_events))
 
 
 class Shares(NamedTuple):
@@ -218,8 +218,8 @@ def _check_sizes(
         raise ValueError(f"horizon: {horizon}; expected 1 .. {bucket.horizon}, the bucket's")
     if known(event_length, n_events, context):
         layout(context, event_length, n_events)  # raises where the events do not fit
-    if known(event_length, n_events):
-        needed = n_events * half_window_of(event_length)
+    if known(event_length, n_events) and bucket.shaped:
+        needed = positions_for(event_length, n_events)
         if needed > bucket.positions:
             raise ValueError(
                 f"bucket: {bucket.positions} positions; expected at least {needed} for {n_events} "

@@ -18,7 +18,7 @@ from ._types import Array, PRNGKeyArray
 from .baselines import Baselines, load_baselines
 from .events import SHAPES, LayoutRules, fits, most_events
 from .sampling import below, root_key, sample_spec
-from .tasks import FUTURES, Bucket, Task, TaskSpec, half_window_of, realize
+from .tasks import FUTURES, Bucket, Task, TaskSpec, positions_for, realize
 from .verification import verify
 
 __all__ = ["StreamBatch", "StreamError", "TaskStream"]
@@ -393,7 +393,7 @@ def _bucket_choices(
     for row, wanted in enumerate(counts):
         table[row, : len(wanted)] = wanted
     positions = max(
-        max(wanted) * half_window_of(length)
+        positions_for(length, max(wanted))
         for length, wanted in zip(lengths, counts, strict=True)
     )
     choices = _Choices(

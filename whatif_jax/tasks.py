@@ -31,7 +31,8 @@ class Bucket(NamedTuple):
 
     context: int
     horizon: int
-    positions: int  # >= n_events * ceil(event_length / 2) of every spec: responses evaluated
+    positions: int  # evaluations of the response that its histories need (`positions_for`)
+    shaped: bool = True  # False: every covariate of every spec is a step, one position an event
 
 
 class TaskSpec(eqx.Module):
@@ -50,8 +51,8 @@ class TaskSpec(eqx.Module):
     horizon: IntScalar  # steps of the future, <= bucket.horizon
     event_length: IntScalar  # steps of every event in the history
     n_events: IntScalar  # events in the history, <= E
-    event_starts: Int[Array, " E"]  # steps within the history; padding is ignored
-    slot_start: IntScalar  # event e lies in [slot_start + e*slot_stride, ... + slot_stride)
+    event_starts: Int[Array, " E"]  # those starts, for reading; `realize` uses the slots
+    slot_start: IntScalar  # event e starts at slot_start + e * slot_stride (SPEC §5)
     slot_stride: IntScalar
     factors: Float[Array, "E K"]  # of each covariate in each event of the history
     future_factors: Float[Array, " K"]  # of each covariate over the whole future
@@ -112,10 +113,10 @@ class Settings(NamedTuple):
 def _floor_divide(value: Array, divisor: Array) -> Array:
     """Integer floor division of small non-negative numbers; XLA's own is ten times slower on CPU.
 
-    Exact for quotients and values below 2**20: half a step keeps the rounding away from integers.
+    Exact for values below 2**20: half a step keeps the rounding away from whole quotients.
     """
-    value = value.astype(jnp.float32) + 0.5
-    return jnp.floor(value / divisor.astype(jnp.float32)).astype(jnp.int32)
+    inverse = 1.0 / divisor.astype(jnp.float32)
+    return ((value.astype(jnp.float32) + 0.5) * inverse).astype(jnp.int32)
 
 
 def _at(values: Array, index: Array) -> Array:
@@ -153,31 +154,37 @@ def active_response(spec: TaskSpec, baselines: Baselines) -> ActiveResponse:
     )
 
 
-def half_window(event_length: Array) -> Array:
-    """Positions one event needs: its shape is symmetric, so half its steps."""
-    return (event_length + 1) // 2
+def per_event(event_length: Any, shaped: bool = True) -> Any:
+    """Positions one event needs: its shape is symmetric, so half its steps; one for a step."""
+    return (event_length + 1) // 2 if shaped else 0 * event_length + 1
 
 
-def half_window_of(steps: int) -> int:
-    """`half_window` of a static number of steps."""
-    return (steps + 1) // 2
+def positions_for(event_length: Any, n_events: Any, shaped: bool = True) -> Any:
+    """`Bucket.positions` that one history needs."""
+    return n_events * per_event(event_length, shaped)
+
+
+def place_in_event(offset: Array, event_length: Array, bucket: Bucket) -> Array:
+    """Position, within its event's, that serves a step of the event's window."""
+    return jnp.minimum(offset, event_length - 1 - offset) if bucket.shaped else 0 * offset
 
 
 def task_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse) -> Settings:
     """Responses at all positions of a task: history, then future, then one of no event.
 
-    Position event * half_window + m serves steps m and event_length - 1 - m of a past event,
-    position bucket.positions + m steps m and horizon - 1 - m of the future's.
+    Position event * per_event + m serves steps m and event_length - 1 - m of a past event,
+    position bucket.positions + m steps m and horizon - 1 - m of the future's; where all shapes are
+    steps, one position serves a whole event.
     """
     true = _true(baselines)
-    n_past, n_ahead = spec.bucket.positions, half_window_of(spec.bucket.horizon)
+    n_past, n_ahead = spec.bucket.positions, per_event(spec.bucket.horizon, spec.bucket.shaped)
 
     def windows() -> tuple[Array, Array]:
         position = jnp.arange(n_past, dtype=jnp.int32)
-        half = half_window(spec.event_length)
-        event = jnp.minimum(_floor_divide(position, half), spec.factors.shape[0] - 1)
+        each = per_event(spec.event_length, spec.bucket.shaped)
+        event = jnp.minimum(_floor_divide(position, each), spec.factors.shape[0] - 1)
         offset = jnp.concatenate(
-            [position - event * half, jnp.arange(n_ahead + 1, dtype=jnp.int32)]
+            [position - event * each, jnp.arange(n_ahead + 1, dtype=jnp.int32)]
         )
         index = jnp.arange(n_past + n_ahead + 1)
         length = jnp.where(index < n_past, spec.event_length, spec.horizon)
@@ -201,29 +208,27 @@ def task_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse
 
 def no_event(bucket: Bucket) -> int:
     """The position of `task_settings` at which every factor is 1."""
-    return bucket.positions + half_window_of(bucket.horizon)
+    return bucket.positions + per_event(bucket.horizon, bucket.shaped)
 
 
 def history_position(spec: TaskSpec) -> tuple[Array, Array]:
-    """Position of each history step in `history_settings`, and whether an event holds there."""
+    """Position of each history step in `task_settings`, and whether an event holds there."""
     bucket = spec.bucket
     step = jnp.arange(bucket.context, dtype=jnp.int32) - (bucket.context - spec.context)
     since = step - spec.slot_start
     event = _floor_divide(jnp.maximum(since, 0), spec.slot_stride)
-    held = jnp.minimum(event, spec.event_starts.shape[0] - 1)
-    offset = step - _at(spec.event_starts, held)
-    inside = (
-        (since >= 0) & (event < spec.n_events) & (offset >= 0) & (offset < spec.event_length)
-    )
-    nearest = jnp.minimum(offset, spec.event_length - 1 - offset)
-    position = held * half_window(spec.event_length) + nearest
+    offset = since - event * spec.slot_stride
+    inside = (since >= 0) & (event < spec.n_events) & (offset < spec.event_length)
+    each = per_event(spec.event_length, bucket.shaped)
+    position = event * each + place_in_event(offset, spec.event_length, bucket)
     return jnp.where(inside, position, no_event(bucket)), inside
 
 
 def future_position(spec: TaskSpec) -> tuple[Array, Array]:
+    """Position of each future step in `task_settings`, and whether it is not padding."""
     step = jnp.arange(spec.bucket.horizon, dtype=jnp.int32)
     inside = step < spec.horizon
-    position = spec.bucket.positions + jnp.minimum(step, spec.horizon - 1 - step)
+    position = spec.bucket.positions + place_in_event(step, spec.horizon, spec.bucket)
     return jnp.where(inside, position, no_event(spec.bucket)), inside
 
 
@@ -235,7 +240,7 @@ def respond(response: ActiveResponse, settings: Settings, position: Array, y: Ar
 
 def baseline_windows(spec: TaskSpec, baselines: Baselines) -> tuple[Array, Array]:
     """The intervention-free target over history [C] and future [H], unmasked."""
-    context, horizon, _ = spec.bucket
+    context, horizon = spec.bucket.context, spec.bucket.horizon
     if context > LEFT_PADDING or horizon > RIGHT_PADDING:
         raise ValueError(
             f"bucket: {spec.bucket}; expected context <= {LEFT_PADDING} and horizon <= "
@@ -268,7 +273,7 @@ def realize(spec: TaskSpec, baselines: Baselines) -> Task:
         SPEC §3-5, §8.
     """
     response = active_response(spec, baselines)
-    context, horizon, _ = spec.bucket
+    context, horizon = spec.bucket.context, spec.bucket.horizon
     history_mask = jnp.arange(context) >= context - spec.context
     future_mask = jnp.arange(horizon) < spec.horizon
     past, ahead = baseline_windows(spec, baselines)

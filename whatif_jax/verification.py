@@ -11,13 +11,15 @@ import jax.numpy as jnp
 from ._types import Array, Bool, BoolScalar, Float, FloatScalar
 from .baselines import Baselines
 from .tasks import (
+    Bucket,
     TaskSpec,
     _floor_divide,
     active_response,
     baseline_windows,
     future_position,
-    half_window,
     no_event,
+    per_event,
+    place_in_event,
     respond,
     task_settings,
 )
@@ -50,6 +52,13 @@ def _step_change(y: Array, x: Array, tolerance: Array) -> tuple[Array, Array, Ar
     return jnp.where(dead, 0.0, change), dead, near_zero
 
 
+def _event_steps(bucket: Bucket) -> int:
+    """Static bound of the steps that all events of a history hold together."""
+    if bucket.shaped:
+        return 2 * bucket.positions
+    return bucket.context
+
+
 def verify(spec: TaskSpec, baselines: Baselines) -> Verification:
     """Check every event of one task. A kernel like `realize`: pure, for jit, vmap and sharding.
 
@@ -70,16 +79,16 @@ def verify(spec: TaskSpec, baselines: Baselines) -> Verification:
     n_slots = spec.factors.shape[0]
 
     # every step of every event, one after another
-    index = jnp.arange(2 * spec.bucket.positions, dtype=jnp.int32)
+    index = jnp.arange(_event_steps(spec.bucket), dtype=jnp.int32)
     event = _floor_divide(index, spec.event_length)
     real = event < spec.n_events
     event = jnp.minimum(event, n_slots - 1)
     offset = index - event * spec.event_length
-    step = spec.event_starts[event] + offset + (spec.bucket.context - spec.context)
-    nearest = jnp.minimum(offset, spec.event_length - 1 - offset)
-    position = jnp.where(
-        real, event * half_window(spec.event_length) + nearest, no_event(spec.bucket)
-    )
+    step = spec.slot_start + event * spec.slot_stride + offset
+    step += spec.bucket.context - spec.context
+    each = per_event(spec.event_length, spec.bucket.shaped)
+    place = place_in_event(offset, spec.event_length, spec.bucket)
+    position = jnp.where(real, event * each + place, no_event(spec.bucket))
     settings = task_settings(spec, baselines, response)
     y = past[jnp.clip(step, 0, spec.bucket.context - 1)]
     x = respond(response, settings, position, y)

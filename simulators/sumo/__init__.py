@@ -200,7 +200,7 @@ def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recordin
         ]
     )
     try:
-        version = traci.getVersion()[1]
+        version = traci.getVersion()[1].removeprefix("SUMO ")
         emission_class = traci.vehicletype.getEmissionClass("car")
         backlog = _drive(traci, steps, report)
     finally:

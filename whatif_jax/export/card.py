@@ -36,6 +36,10 @@ from runs of the simulators made for this implementation, and every number drawn
 factors, choice of the replayed event) was drawn here. Scores on these tasks are comparable
 with each other, not digit for digit with the paper's."""
 
+_FILES = """\
+`manifest.json` lists every file with its SHA-256; `croissant.json` describes them in the Croissant
+format."""
+
 _AXES = ("system", "future", "setting", "k", "context_pair", "event_length", "n_events")
 
 
@@ -69,8 +73,7 @@ def card(suite: Suite, form: Format) -> str:
         _front_matter(suite, form),
         f"# {suite.name}",
         _INTRODUCTION,
-        f"{len(suite):,} tasks. Suite `{suite.name}`, fingerprint (SHA-256 of all values that "
-        f"determine the tasks):\n`{suite.fingerprint}`",
+        _identity(suite),
         "## Where it comes from",
         *([_BUILT_IN] if _is_built_in(suite) else []),
         *(_origin(system) for system in present),
@@ -78,8 +81,7 @@ def card(suite: Suite, form: Format) -> str:
         _licence(suite, present),
         "## Reading it",
         form.usage,
-        "`manifest.json` lists every file with its SHA-256; `croissant.json` describes them in "
-        "the Croissant format.",
+        _FILES,
         "## Columns",
         _column_table(list(columns.values())),
         "## Composition",
@@ -87,6 +89,13 @@ def card(suite: Suite, form: Format) -> str:
         *(_system_section(suite, system) for system in present),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _identity(suite: Suite) -> str:
+    return (
+        f"{len(suite):,} tasks. Suite `{suite.name}`, fingerprint (SHA-256 of all values that "
+        f"determine the tasks):\n`{suite.fingerprint}`"
+    )
 
 
 def _present(suite: Suite) -> list[System]:
@@ -156,7 +165,8 @@ def _column_table(columns: Sequence[Column]) -> str:
 
 
 def _type(column: Column) -> str:
-    return str(column.type).replace("item: ", "").replace("element: ", "")
+    text = str(column.type).replace("item: ", "").replace("element: ", "")
+    return text.replace("float", "float32")
 
 
 def _counts(suite: Suite, axis: str) -> str:
@@ -184,8 +194,7 @@ def _system_section(suite: Suite, system: System) -> str:
     return "\n\n".join(
         [
             f"### {system.title}",
-            f"{len(tasks):,} tasks; one step is {system.step_seconds:g} s. Unit 1 means a number "
-            f"without one.",
+            f"{len(tasks):,} tasks; one step is {system.step_seconds:g} s. Unit 1: a plain number.",
             _table(["target", "unit", "primary covariate", "tasks"], targets),
             _table(["covariate", "base value", "unit", "shape of its events"], covariates),
         ]

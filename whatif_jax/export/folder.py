@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from .errors import ExportError, explained, free_bytes, megabytes
 
@@ -55,7 +55,7 @@ class Folder:
         self.complete = False
         self._locked = contextlib.ExitStack()
 
-    def __enter__(self) -> "Folder":
+    def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             with explained(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,8 @@ class Folder:
         return json.dumps({**self.identity, "files": files}, indent=1, ensure_ascii=False) + "\n"
 
     def _note(self) -> None:
-        self._replace(self.path / JOURNAL, lambda path: path.write_text(self._document(), "utf-8"))
+        content = self._document().encode()
+        self._replace(self.path / JOURNAL, lambda path: path.write_bytes(content))
 
     def _replace(self, path: Path, save: Callable[[Path], object]) -> Entry:
         """Write under a temporary name; give it the final one when it is whole and on the disk."""
@@ -178,7 +179,7 @@ class Folder:
 
     def write_text(self, path: str, text: str) -> Entry:
         """`write` of a text. Raises ExportError as it does."""
-        return self.write(path, lambda at: at.write_text(text, "utf-8"))
+        return self.write(path, lambda at: at.write_bytes(text.encode()))
 
     def finish(self, notes: Mapping[str, Any]) -> None:
         """Write the manifest, which makes the export finished.
@@ -190,8 +191,8 @@ class Folder:
             ExportError: the disk is full or cannot be written.
         """
         self.identity = {**self.identity, **notes}
-        document = self._document()
-        self._replace(self.path / MANIFEST_FILE, lambda at: at.write_text(document, "utf-8"))
+        content = self._document().encode()
+        self._replace(self.path / MANIFEST_FILE, lambda at: at.write_bytes(content))
         with explained(self.path):
             (self.path / JOURNAL).unlink(missing_ok=True)
         self.complete = True

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
+from pyarrow import parquet
 
 from ..suites import Suite
 from .columns import Column

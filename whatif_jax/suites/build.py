@@ -17,7 +17,7 @@ from ..baselines import Baselines, layout_rules
 from ..catalog import System
 from ..events import context_for, most_events
 from ..sampling import root_key, sample_spec
-from ..tasks import FUTURES, Bucket, TaskSpec, batched_spec, half_window_of
+from ..tasks import FUTURES, Bucket, TaskSpec, batched_spec, positions_for
 from ..verification import verify
 from .manifest import SCHEMA
 
@@ -166,7 +166,7 @@ def _buckets(every: Candidates) -> Iterator[Bucket]:
     for context, horizon in shapes:
         at = (every.context == context) & (every.horizon == horizon)
         positions = [
-            int(n) * half_window_of(int(length))
+            positions_for(int(length), int(n))
             for n, length in zip(every.n_events[at], every.event_length[at], strict=True)
         ]
         yield Bucket(context, horizon, max(positions))

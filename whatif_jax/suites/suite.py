@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..baselines import Baselines, load_baselines
 from ..catalog import System
-from ..tasks import FUTURES, Bucket, Task, TaskSpec, batched_spec, realize
+from ..tasks import FUTURES, Bucket, Task, TaskSpec, batched_spec, positions_for, realize
 from .manifest import AXES, SCHEMA, ManifestError
 
 __all__ = ["Suite", "TaskBatch"]
@@ -133,42 +133,65 @@ class Suite:
         return load_baselines(self.systems, max_covariates=self._sizes[1])
 
     @functools.cached_property
-    def _sizes(self) -> tuple[dict[tuple[int, int], tuple[int, int]], int]:
-        """Per (context, horizon): positions and events; and the most covariates. Whole suite."""
+    def _shaped(self) -> np.ndarray:
+        """Bool [tasks]: some covariate of the task has another event shape than a step."""
+        shape_of = {
+            (system.name, covariate.name): covariate.shape != "step"
+            for system in self.systems
+            for covariate in system.covariates
+        }
+        k = self.column("k")
+        owners = np.repeat(self.column("system"), k)
+        names = _flat(self.table, "covariates")
+        flags = np.array(
+            [shape_of.get(key, True) for key in zip(owners, names, strict=True)], bool
+        )
+        return np.logical_or.reduceat(flags, np.cumsum(k) - k) if len(k) else np.zeros(0, bool)
+
+    def _key(self, rows: np.ndarray | slice = slice(None)) -> list[tuple[int, int, bool]]:
+        """(context, horizon, shaped) of rows: what decides a task's bucket."""
+        columns = (self.column("context"), self.column("horizon"), self._shaped)
+        return list(zip(*(column[rows].tolist() for column in columns), strict=True))
+
+    @functools.cached_property
+    def _sizes(self) -> tuple[dict[tuple[int, int, bool], tuple[int, int]], int]:
+        """Per (context, horizon, shaped): positions and events; the most covariates. Whole suite."""
         if self._whole is not self:
             return self._whole._sizes
-        context, horizon = self.column("context"), self.column("horizon")
-        events, length = self.column("n_events"), self.column("event_length")
-        sizes = {}
-        for shape in sorted(set(zip(context.tolist(), horizon.tolist(), strict=True))):
-            rows = (context == shape[0]) & (horizon == shape[1])
-            positions = events[rows] * ((length[rows] + 1) // 2)
-            sizes[shape] = (int(positions.max()), int(events[rows].max()))
-        return sizes, int(self.column("k").max(initial=1))
+        keys, events = self._key(), self.column("n_events").tolist()
+        lengths = self.column("event_length").tolist()
+        sizes: dict[tuple[int, int, bool], tuple[int, int]] = {}
+        for key, n_events, length in zip(keys, events, lengths, strict=True):
+            positions, most = sizes.get(key, (0, 0))
+            needed = positions_for(length, n_events, key[2])
+            sizes[key] = (max(positions, needed), max(most, n_events))
+        return dict(sorted(sizes.items())), int(self.column("k").max(initial=1))
 
     @property
     def buckets(self) -> tuple[Bucket, ...]:
         """The static shapes of the whole suite."""
         return tuple(
-            Bucket(*shape, positions) for shape, (positions, _) in self._sizes[0].items()
+            Bucket(context, horizon, positions, shaped)
+            for (context, horizon, shaped), (positions, _) in self._sizes[0].items()
         )
 
     def specs(self, rows: Sequence[int] | np.ndarray) -> TaskSpec:
-        """Specs of some rows, which must share one (context, horizon); leaves are NumPy arrays.
+        """Specs of some rows, which must share one bucket; leaves are NumPy arrays.
 
         Raises:
-            ValueError: rows of different shapes.
+            ValueError: rows of different buckets.
         """
-        part = self.table.take(pa.array(np.asarray(rows, np.int64)))
+        rows = np.asarray(rows, np.int64)
+        keys = sorted(set(self._key(rows)))
+        if len(keys) != 1:
+            raise ValueError(f"rows: (context, horizon, shaped) {keys}; expected one of them")
+        context, horizon, shaped = keys[0]
+        (positions, max_events), max_covariates = self._sizes[0][keys[0]], self._sizes[1]
+        part = self.table.take(pa.array(rows))
         columns = {
             name: part.column(name).to_numpy()
             for name in ("context", "horizon", "event_length", "n_events", "k", "window_start")
         }
-        shapes = set(zip(columns["context"].tolist(), columns["horizon"].tolist(), strict=True))
-        if len(shapes) != 1:
-            raise ValueError(f"rows: shapes {sorted(shapes)}; expected one (context, horizon)")
-        shape = shapes.pop()
-        (positions, max_events), max_covariates = self._sizes[0][shape], self._sizes[1]
         count = part.num_rows
         target, covariates, mask = self._columns_of(part, max_covariates)
         starts = np.zeros((count, max_events), np.int32)
@@ -181,7 +204,7 @@ class Suite:
         stride = _strides(starts, columns, part.column("task_id"))
         baselines = self.baselines
         return batched_spec(
-            Bucket(*shape, positions),
+            Bucket(context, horizon, positions, shaped),
             target=target,
             covariates=covariates,
             covariate_mask=mask,
@@ -241,10 +264,12 @@ class Suite:
         return self._batches(int(batch_size), sharding)
 
     def _batches(self, batch_size: int, sharding) -> Iterator[TaskBatch]:
-        context, horizon = self.column("context"), self.column("horizon")
-        ids = self.column("task_id")
-        for shape in self._sizes[0]:
-            rows = np.flatnonzero((context == shape[0]) & (horizon == shape[1]))
+        ids, keys = self.column("task_id"), self._key()
+        rows_of: dict[tuple[int, int, bool], list[int]] = {}
+        for row, key in enumerate(keys):
+            rows_of.setdefault(key, []).append(row)
+        for key in sorted(rows_of):
+            rows = np.array(rows_of[key])
             for start in range(0, len(rows), batch_size):
                 real = rows[start : start + batch_size]
                 missing = batch_size - len(real)

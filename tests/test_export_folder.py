@@ -1,0 +1,230 @@
+"""Exports that are interrupted, done again, refused, or run out of disk."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from pyarrow import parquet
+import pytest
+
+from tests.export_helpers import files, folder, small_suite, system_files, tiny, write
+from whatif_jax.export import FORMATS, ExportError, errors
+from whatif_jax.export import parquet as parquet_format
+from whatif_jax.export.folder import JOURNAL, Folder
+
+
+def test_order_of_the_suite_does_not_matter(tmp_path):
+    suite = tiny(6)
+    one = write(suite, tmp_path / "one")
+    other = write(suite.take([5, 3, 1, 0, 2, 4]), tmp_path / "other")
+    tables = [parquet.read_table(at / "data") for at in (one, other)]
+    assert tables[0].equals(tables[1])
+
+
+def test_a_changed_file_is_reported(tmp_path):
+    out = write(tiny(), tmp_path / "out")
+    part = out / "data" / "part-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[40] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(ExportError, match=r"part-00000\.parquet: sha256 .*; expected .*changed"):
+        write(tiny(), out)
+    part.unlink()
+    with pytest.raises(ExportError, match="missing"):
+        write(tiny(), out)
+
+
+def test_another_suite_is_refused_by_both_fingerprints(tmp_path):
+    out = write(tiny(8), tmp_path / "out")
+    with pytest.raises(ExportError) as caught:
+        write(tiny(9), out)
+    assert tiny(8).fingerprint in str(caught.value)
+    assert tiny(9).fingerprint in str(caught.value)
+    with pytest.raises(ExportError, match=r"format: 'fev', but .* 'parquet'"):
+        write(tiny(8), out, format="fev")
+    with pytest.raises(ExportError, match=r"settings\.batch_size: 7, but .* 12"):
+        write(tiny(8), out, batch_size=7)
+
+
+KILLED = """
+    import sys, time
+    from pathlib import Path
+    from whatif_jax.export import export, parquet
+    from whatif_jax.suites import load_suite
+
+    out, manifest, *systems = sys.argv[1:]
+    save = parquet.Parquet.save
+    def slow(self, table, path):
+        if "part-00002" in str(path):
+            Path(path).write_bytes(b"PAR1 half a file")
+            print("half written", flush=True)
+            time.sleep(600)
+        save(self, table, path)
+    parquet.Parquet.save = slow
+    parquet.SHARD_ROWS = 4
+    suite = load_suite(manifest, systems=systems).where(context=256, system="brewery")
+    export(suite.take(range(16)), out, batch_size=12, progress=False)
+"""
+
+
+def test_resumes_after_a_kill(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    arguments = [out, folder() / "small.parquet", *system_files(folder())]
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(KILLED), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[1],
+    )
+    try:
+        assert process.stdout.readline() == b"half written\n"
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    data = out / "data"
+    whole_files = sorted(data.glob("*.parquet"))
+    assert [path.name for path in whole_files] == ["part-00000.parquet", "part-00001.parquet"]
+    assert [parquet.read_table(path).num_rows for path in whole_files] == [4, 4]
+    assert len(list(data.iterdir())) == 3  # the half file has another name
+    assert not (out / "manifest.json").exists()
+
+    monkeypatch.setattr(parquet_format, "SHARD_ROWS", 4)
+    before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in whole_files]
+    made = []
+    save = parquet_format.Parquet.save
+    monkeypatch.setattr(
+        parquet_format.Parquet,
+        "save",
+        lambda self, table, path: (made.append(table.num_rows), save(self, table, path)),
+    )
+    # A finished file that went bad meanwhile is made again.
+    whole_files[1].write_bytes(b"not parquet")
+    write(tiny(16), out)
+    assert made == [4, 4, 4]
+    assert (whole_files[0].stat().st_ino, whole_files[0].stat().st_mtime_ns) == before[0]
+    assert len(list(data.iterdir())) == 4
+    assert parquet.read_table(data).column("task_id").to_pylist() == sorted(
+        tiny(16).column("task_id")
+    )
+    assert not (out / JOURNAL).exists()
+
+
+def test_an_interrupted_export_of_something_else_is_refused(tmp_path, monkeypatch):
+    def broken(self, table, path):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet_format.Parquet, "save", broken)
+        with pytest.raises(KeyboardInterrupt):
+            write(tiny(8), out)
+    assert sorted(files(out)) == [JOURNAL]
+    with pytest.raises(ExportError, match=r"suite\.fingerprint"):
+        write(tiny(4), out)
+    (out / JOURNAL).write_text("[]")
+    with pytest.raises(ExportError, match=r"\.export\.json: not what an export writes"):
+        write(tiny(8), out)
+
+
+def test_other_files_are_not_mixed_with(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ExportError, match=r"holds thesis\.tex and no export; expected a new or"):
+        write(tiny(), tmp_path)
+    with pytest.raises(ExportError, match=r"thesis\.tex: a file of that name is in the way"):
+        write(tiny(), tmp_path / "thesis.tex")
+
+
+def test_two_exports_into_one_folder(tmp_path):
+    pytest.importorskip("fcntl")
+    identity = {"suite": {"name": "x"}}
+    with Folder(tmp_path, identity), pytest.raises(ExportError, match="another export is writing"):
+        Folder(tmp_path, identity).__enter__()
+    with Folder(tmp_path, identity):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"format": "csv"}, "format: 'csv'; expected one of parquet, fev, gluonts"),
+        ({"batch_size": 0}, "batch_size: 0; expected 1 or more"),
+        ({"batch_size": 2.5}, r"batch_size: 2\.5; expected a whole number"),
+        ({"batch_size": True}, "batch_size: True; expected a whole number"),
+    ],
+)
+def test_arguments_are_checked(tmp_path, arguments, message):
+    with pytest.raises(ExportError, match=message):
+        write(tiny(), tmp_path / "out", **arguments)
+    assert not (tmp_path / "out").exists()
+    assert FORMATS == ("parquet", "fev", "gluonts")
+
+
+def test_suites_are_checked(tmp_path):
+    with pytest.raises(ExportError, match="small holds no tasks"):
+        write(tiny(0), tmp_path / "out")
+    with pytest.raises(ExportError, match=r"task_id: \d+ is in the suite 2 times"):
+        write(tiny().take([0, 1, 1]), tmp_path / "out")
+
+
+def test_too_little_room_is_refused_before_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("whatif_jax.export.folder.free_bytes", lambda path: 1_000_000)
+    with pytest.raises(ExportError, match=r"1\.0 MB free; expected about 4\.\d MB for 16 tasks"):
+        write(tiny(), tmp_path / "out")
+    monkeypatch.setattr("whatif_jax.export.folder.free_bytes", lambda path: None)
+    write(tiny(), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), r"the disk or quota is full \(.* MB free\)"),
+        (OSError("[Errno 28] Error writing bytes to file"), "the disk or quota is full"),
+        (PermissionError(13, "Permission denied"), "not writable; expected a folder"),
+        (OSError(30, "Read-only file system"), "not writable; expected a folder"),
+        (OSError(27, "File too large"), "grow past the size"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+    ],
+)
+def test_errors_of_the_system_are_explained(tmp_path, error, message):
+    expected = pytest.raises(ExportError, match=f"out: {tmp_path}: .*({message})")
+    with expected as caught, errors.explained(tmp_path):
+        raise error
+    assert caught.value.__cause__ is error
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 kB, and a function that mounts it anew with other options."""
+    at = tmp_path / "disk"
+    at.mkdir()
+
+    def mount(options: str) -> None:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(at)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("mounting needs root")
+
+    mount("size=64k")
+    yield at, mount
+    subprocess.run(["umount", str(at)], check=False)
+
+
+def test_a_disk_that_fills_up(small_disk, monkeypatch):
+    disk, mount = small_disk
+    monkeypatch.setattr(Folder, "check_room", lambda *_: None)
+    suite = small_suite().where(system="brewery")
+    with pytest.raises(ExportError, match="the disk or quota is full"):
+        write(suite, disk / "out")
+    for path in (disk / "out").rglob("*.parquet"):
+        assert not path.name.startswith(".")
+        parquet.read_table(path)
+    mount("remount,size=20m")
+    write(suite, disk / "out")
+    assert parquet.read_table(disk / "out" / "data").num_rows == len(suite)
+
+
+def test_a_disk_that_cannot_be_written(small_disk):
+    disk, mount = small_disk
+    mount("remount,ro")
+    with pytest.raises(ExportError, match="not writable; expected a folder that this user may"):
+        write(tiny(), disk / "out")
