@@ -55,7 +55,7 @@ def _wntr() -> ModuleType:
 def base_model(steps: int) -> Any:
     """Net1 as WNTR ships it, run in steps of 600 s, hydraulics only."""
     wntr = _wntr()
-    network = Path(wntr.__file__).parent / "library" / "networks" / "Net1.inp"
+    network = Path(str(wntr.__file__)).parent / "library" / "networks" / "Net1.inp"
     if not network.is_file():
         raise SimulatorError("epanet", "network", f"{network} is missing", "WNTR's Net1.inp")
     model = wntr.network.WaterNetworkModel(str(network))

@@ -6,8 +6,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from pyarrow import parquet
 import pytest
+from pyarrow import parquet
 
 from tests.export_helpers import files, folder, small_suite, system_files, tiny, write
 from whatif_jax.export import FORMATS, ExportError, errors

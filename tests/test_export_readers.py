@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet
 import pytest
+from pyarrow import parquet
 
 from tests.export_helpers import close, expected, small_suite, write
 from whatif_jax.export import ExportError, shapes
@@ -66,7 +66,8 @@ def test_fev_reads_every_task(fev, fev_folder):
     steps = {"brewery": 60, "bakery": 1800}
     seen = []
     for task in benchmark.tasks:
-        assert task.eval_metric == "WQL" and task.extra_metrics == ["WAPE"]
+        assert task.eval_metric == "WQL"
+        assert task.extra_metrics == ["WAPE"]
         assert task.quantile_levels == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
         window = task.get_window(0, num_proc=0)
         past, future = window.get_input_data()
@@ -99,7 +100,7 @@ def test_fev_scores_forecasts(fev, fev_folder):
     window = task.get_window(0, num_proc=0)
     keys = ["predictions", *map(str, task.quantile_levels)]
     truth = window.get_ground_truth()
-    exact = [{key: row["target"] for key in keys} for row in truth]
+    exact = [dict.fromkeys(keys, row["target"]) for row in truth]
     naive = [
         {key: np.full(task.horizon, row["target"][-1]) for key in keys}
         for row in window.get_input_data()[0]
@@ -181,10 +182,10 @@ def test_gluonts_splits_off_the_future(gluonts_folder):
         assert given["feat_dynamic_real"].shape == (group.k, group.context + group.horizon)
 
 
-@pytest.mark.parametrize("format", ["parquet", "fev", "gluonts"])
-def test_croissant_is_valid(request, format):
+@pytest.mark.parametrize("form", ["parquet", "fev", "gluonts"])
+def test_croissant_is_valid(request, form):
     mlcroissant = pytest.importorskip("mlcroissant")
-    at = request.getfixturevalue(f"{format}_folder")
+    at = request.getfixturevalue(f"{form}_folder")
     dataset = mlcroissant.Dataset(at / "croissant.json")  # raises where there are errors
     assert not dataset.metadata.ctx.issues.errors
     listed = {entry.content_url: entry.sha256 for entry in dataset.metadata.file_objects}
@@ -217,12 +218,12 @@ def test_croissant_reads_parquet(parquet_folder):
             close(record[name], row[name])
 
 
-@pytest.mark.parametrize(("format", "records"), [("fev", "series_k2"), ("gluonts", "entries")])
-def test_croissant_reads_series(request, format, records):
+@pytest.mark.parametrize(("form", "records"), [("fev", "series_k2"), ("gluonts", "entries")])
+def test_croissant_reads_series(request, form, records):
     mlcroissant = pytest.importorskip("mlcroissant")
-    at = request.getfixturevalue(f"{format}_folder")
+    at = request.getfixturevalue(f"{form}_folder")
     dataset = mlcroissant.Dataset(at / "croissant.json")
-    suite = some_suite() if format == "gluonts" else some_suite().where(k=2)
+    suite = some_suite() if form == "gluonts" else some_suite().where(k=2)
     found = list(dataset.records(records))
     assert sorted(int(record[f"{records}/task_id"]) for record in found) == sorted(
         suite.column("task_id")
@@ -231,7 +232,7 @@ def test_croissant_reads_series(request, format, records):
     row = expected()[record[f"{records}/task_id"]]
     target, covariates = parts(row)
     close(record[f"{records}/target"], target)
-    if format == "fev":
+    if form == "fev":
         close(record[f"{records}/cov_2"], covariates[1])
         assert len(record[f"{records}/timestamp"]) == len(target)
     else:

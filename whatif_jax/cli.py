@@ -98,8 +98,8 @@ def show_suite(name: Annotated[str, typer.Argument()] = "whatif-v1") -> None:
     suite = load_suite(name)
     typer.echo(repr(suite))
     for axis in ("future", "setting", "k", "event_length", "n_events", "context_pair"):
-        counts = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
-        typer.echo(f"{axis}: {counts}")
+        values = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
+        typer.echo(f"{axis}: {values}")
     for system in suite.systems:
         typer.echo(f"{system.name}:")
         counts = suite.where(system=system.name).count("target")

@@ -73,48 +73,6 @@ def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:
     return profiles(offset, length)[shape]
 
 
-class LayoutRules(NamedTuple):
-    """How a system spaces events; defaults are the benchmark's [P]. Any of them may be traced.
-
-    Shares are in ten-thousandths of the context, so that traced and plain layouts, both in
-    integers, agree to the step.
-    """
-
-    gap: int = 32  # steps kept free behind every event
-    prefix: int = 4_000  # share of the context before the first event
-    end_buffer: int = 200  # share of the context behind the last slot
-
-
-BENCHMARK = LayoutRules()
-WHOLE = 10_000  # the unit of the shares
-
-
-def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:
-    """How much of an event's full deviation applies at a step of its window, in [0, 1].
-
-    All shapes are symmetric, so `offset` may count from either end of the window.
-
-    Args:
-        shape: number of the shape in `SHAPES`.
-        offset: step within the window, 0 .. length - 1.
-        length: steps of the window.
-
-    Returns:
-        1 for a step; for a bell exp(-0.5 ((offset - (length-1)/2) / (length/6))^2) [P]; a ramp
-        rises over the first quarter, holds, and falls over the last; a half-sine follows
-        sin(pi (offset + 1/2) / length). The last two are ours, for training streams.
-    """
-    offset = jnp.asarray(offset, jnp.result_type(float))
-    length = jnp.asarray(length, offset.dtype)
-    bell = jnp.exp(-0.5 * ((offset - (length - 1.0) / 2.0) * (6.0 / length)) ** 2)
-    from_edge = jnp.minimum(offset, length - 1.0 - offset)
-    ramp = jnp.minimum(1.0, (from_edge + 1.0) / jnp.maximum(jnp.floor(length / 4.0), 1.0))
-    half_sine = jnp.sin(jnp.pi * (offset + 0.5) / length)
-    return jnp.where(
-        shape == 0, 1.0, jnp.where(shape == 1, bell, jnp.where(shape == 2, ramp, half_sine))
-    )
-
-
 class Layout(NamedTuple):
     """Slots of one history: equal strides, one event at the start of each."""
 

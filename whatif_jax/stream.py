@@ -102,13 +102,14 @@ class TaskStream:
 
     def __post_init__(self) -> None:
         _check_fields(self)
-        if self.baselines is None:
-            loaded = load_baselines(self.systems, max_covariates=max(self.k))
-            object.__setattr__(self, "baselines", loaded)
-        rows = _target_rows(self.baselines, self.targets)
+        baselines = self.baselines
+        if baselines is None:
+            baselines = load_baselines(self.systems, max_covariates=max(self.k))
+            object.__setattr__(self, "baselines", baselines)
+        rows = _target_rows(baselines, self.targets)
         choices, sizes = [], []
         for context, horizon in self.buckets:
-            choice, size = _bucket_choices(self, rows, context, horizon)
+            choice, size = _bucket_choices(self, baselines, rows, context, horizon)
             choices.append(choice)
             sizes.append(size)
         object.__setattr__(self, "_choices", tuple(choices))
@@ -349,9 +350,8 @@ def _target_rows(baselines: Baselines, names: Sequence[str] | None) -> np.ndarra
 
 
 def _bucket_choices(
-    stream: TaskStream, rows: np.ndarray, context: int, horizon: int
+    stream: TaskStream, baselines: Baselines, rows: np.ndarray, context: int, horizon: int
 ) -> tuple[_Choices, _Sizes]:
-    baselines = stream.baselines
     rows = rows[np.asarray(baselines.length)[rows] >= context + horizon]
     if not len(rows):
         raise ValueError(

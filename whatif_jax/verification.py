@@ -94,13 +94,13 @@ def verify(spec: TaskSpec, baselines: Baselines) -> Verification:
     x = respond(response, settings, position, y)
     change, dead, near_zero = _step_change(y, x, tolerance)
 
-    def per_event(value: Array) -> Array:
+    def by_event(value: Array) -> Array:
         value = jnp.where(real, value, 0.0)
         return jax.ops.segment_sum(value, event, n_slots, indices_are_sorted=True)
 
-    counted = per_event(jnp.where(requires_flow, 1.0, 1.0 - dead))
-    effects = per_event(change) / jnp.maximum(counted, 1.0)
-    dry = per_event(near_zero.astype(change.dtype)) > 0
+    counted = by_event(jnp.where(requires_flow, 1.0, 1.0 - dead))
+    effects = by_event(change) / jnp.maximum(counted, 1.0)
+    dry = by_event(near_zero.astype(change.dtype)) > 0
     padding = jnp.arange(n_slots) >= spec.n_events
     event_ok = padding | ((effects >= SMALLEST_EFFECT) & ~(requires_flow & dry))
 

@@ -17,7 +17,7 @@ from .errors import ExportError, explained, free_bytes, megabytes
 try:
     import fcntl
 except ImportError:  # not on Windows: there two exports into one folder are not kept apart
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["JOURNAL", "MANIFEST_FILE", "Entry", "Folder"]
 
@@ -64,7 +64,7 @@ class Folder:
             self._locked = stack.pop_all()
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._locked.close()
 
     def _open(self) -> None:
@@ -147,7 +147,7 @@ class Folder:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 save(unfinished)
-                with open(unfinished, "rb") as file:
+                with unfinished.open("rb") as file:
                     os.fsync(file.fileno())
                 entry = Entry(
                     path.relative_to(self.path).as_posix(),
@@ -155,7 +155,7 @@ class Folder:
                     unfinished.stat().st_size,
                     rows=0,
                 )
-                os.replace(unfinished, path)
+                unfinished.replace(path)
             finally:
                 with contextlib.suppress(OSError):
                     unfinished.unlink(missing_ok=True)
@@ -220,26 +220,23 @@ def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Hold the folder against other exports; a killed process lets go by itself."""
-    if fcntl is None:
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            handle = os.open(path, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ExportError(
+                    f"out: {path}: another export is writing here; expected it to end first"
+                ) from None
+            except OSError:  # some network file systems lock no folders
+                pass
         yield
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ExportError(
-                f"out: {path}: another export is writing here; expected it to end first"
-            ) from None
-        except OSError:  # some network file systems lock no folders
-            pass
-        yield
-    finally:
-        os.close(handle)

@@ -52,7 +52,7 @@ class ShardRows(NamedTuple):
 
 
 def realized(
-    suite: Suite, shards: Sequence[Shard], batch_size: int, advance: Callable[[int], None]
+    suite: Suite, shards: Sequence[Shard], batch_size: int, advance: Callable[[int], object]
 ) -> Iterator[ShardRows]:
     """Make the tasks of all shards, one shard after the other.
 

@@ -6,6 +6,7 @@ References:
 
 import importlib.metadata
 import os
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -89,9 +90,9 @@ def export(
     return folder
 
 
-def _check(suite: Suite, format: str, batch_size: int) -> Format:
-    if format not in _FORMATS:
-        raise ExportError(f"format: {format!r}; expected one of {', '.join(FORMATS)}")
+def _check(suite: Suite, name: str, batch_size: int) -> Format:
+    if name not in _FORMATS:
+        raise ExportError(f"format: {name!r}; expected one of {', '.join(FORMATS)}")
     if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer):
         raise ExportError(f"batch_size: {batch_size!r}; expected a whole number")
     if batch_size < 1:
@@ -104,7 +105,7 @@ def _check(suite: Suite, format: str, batch_size: int) -> Format:
             f"task_id: {ids[counts.argmax()]} is in the suite {counts.max()} times; expected every "
             f"task once"
         )
-    return _FORMATS[format]
+    return _FORMATS[name]
 
 
 def _value_bytes(suite: Suite, shards: list[Shard]) -> int:
@@ -115,7 +116,14 @@ def _value_bytes(suite: Suite, shards: list[Shard]) -> int:
     return 4 * int(((1 + k) * (context + horizon) + horizon).sum())
 
 
-def _write_shards(suite: Suite, form: Format, target: Folder, shards, batch_size, advance) -> None:
+def _write_shards(
+    suite: Suite,
+    form: Format,
+    target: Folder,
+    shards: list[Shard],
+    batch_size: int,
+    advance: Callable[[int], object],
+) -> None:
     """Make shards here while one other thread writes the one before.
 
     At most one shard waits, so that memory holds three: being made, waiting, being written.

@@ -215,7 +215,7 @@ def search_seed(
     every = candidates(system)
     partial = np.array([target.partial for target in system.targets])[every.target]
     few = np.flatnonzero(partial & (every.n_events <= PARTIAL_EVENTS))
-    found = []
+    found: list[int | tuple[int, int]] = []
     for seed in seeds:
         progress(seed)
         if len(few):
