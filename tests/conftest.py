@@ -8,7 +8,7 @@ os.environ["XLA_FLAGS"] = (
 )
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from jaxtyping import install_import_hook  # noqa: E402
+from jaxtyping import install_import_hook
 
 # the kernels; modules that take a user's values check those themselves, with their own errors
 install_import_hook(

@@ -248,7 +248,7 @@ def test_a_whole_task_has_gradients(baselines):
 
 def test_terms_not_asked_for_are_not_evaluated():
     one = jnp.ones(())
-    terms = Terms(**{name: one for name in Terms.__dataclass_fields__} | {
+    terms = Terms(**dict.fromkeys(Terms.__dataclass_fields__, one) | {
         "of_deviation": jnp.asarray(False), "deviation_low": -one * jnp.inf,
         "deviation_high": one * jnp.inf,
     })  # fmt: skip

@@ -1,7 +1,6 @@
 """The frozen suite: its composition, its rows, its values, and how it iterates."""
 
 import json
-import logging
 import subprocess
 import sys
 
@@ -58,7 +57,7 @@ def test_every_row_is_what_the_spec_allows(suite):
         pairs.setdefault(row["pair_id"], []).append(row)
     whole = [pair for pair in pairs.values() if len(pair) == 2]
     assert len(whole) > 18_500
-    assert [found for pair in whole if (found := check_pair(*pair))] == []
+    assert list(filter(None, (check_pair(*pair) for pair in whole))) == []
     assert sorted(pairs) == list(range(len(pairs)))
     metadata = suite.metadata
     assert metadata["suite"] == "whatif-v1"
@@ -83,40 +82,38 @@ def test_a_sample_equals_the_oracle_and_passes_its_verification(suite):
         assert (history_ok and future_ok) or min(effects) > 0.1 - 2e-4
 
 
-@pytest.mark.slow
-def test_iterating_the_whole_suite_compiles_at_most_forty_programs(suite):
-    programs = []
-
-    class Count(logging.Handler):
-        def emit(self, record):
-            if record.getMessage().startswith("Compiling "):
-                programs.append(record.getMessage().split()[1])
-
-    jax.clear_caches()
-    logger = logging.getLogger("jax._src.interpreters.pxla")
-    handler = Count()
-    logger.addHandler(handler)
-    seen = []
-    try:
-        with jax.log_compiles():
-            for batch in load_suite("whatif-v1").batches(256):
-                seen.append(batch.task_ids[batch.mask])
-                assert batch.task.history.shape[0] == 256
-    finally:
-        logger.removeHandler(handler)
-    assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(37_665))
-    assert "_realize_batch" in str(programs)
-    assert len(programs) <= 40, programs
+def test_iterating_the_whole_suite_compiles_at_most_forty_programs():
+    # counted where XLA compiles, in a process of its own: every program, whoever asks for it
+    script = """
+import json
+import jax
+from whatif_jax import load_suite
+programs = []
+def listen(event, duration, **details):
+    if event.endswith("backend_compile_duration"):
+        programs.append(details.get("fun_name"))
+jax.monitoring.register_event_duration_secs_listener(listen)
+seen = []
+for batch in load_suite("whatif-v1").batches(256):
+    seen += batch.task_ids[batch.mask].tolist()
+    assert batch.task.history.shape[0] == 256
+assert sorted(seen) == list(range(37_665))
+print(json.dumps(programs))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    programs = json.loads(done.stdout)
+    assert 8 <= len(programs) <= 40, programs
 
 
 def test_programs_do_not_depend_on_the_filter(suite):
     from whatif_jax.suites.suite import _realize_batch
 
     part = suite.where(system="gridlabd", context_pair="C1", event_length=[32, 64])
-    list(part.take(range(10)).batches(16))
+    list(part.batches(64))
     count = _realize_batch._cache_size()
     for axes in ({"k": 1}, {"future": "novel"}, {"target": "total_load"}, {"event_length": 32}):
-        list(part.where(**axes).take(range(20)).batches(16))
+        list(part.where(**axes).batches(64))
     assert _realize_batch._cache_size() == count
 
 
@@ -236,9 +233,7 @@ def test_manifests_that_are_not_one_are_refused(suite, tmp_path):
     parquet.write_table(part.drop_columns(["k"]), tmp_path / "a.parquet")
     with pytest.raises(ManifestError, match="column k missing"):
         load_suite(tmp_path / "a.parquet")
-    parquet.write_table(
-        part.set_column(4, "k", pa.array(["1", "2", "3"])), tmp_path / "b.parquet"
-    )
+    parquet.write_table(part.set_column(4, "k", pa.array(["1", "2", "3"])), tmp_path / "b.parquet")
     with pytest.raises(ManifestError, match="column k is string; expected int32"):
         load_suite(tmp_path / "b.parquet")
     parquet.write_table(part.take([1, 2]), tmp_path / "c.parquet")

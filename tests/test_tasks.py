@@ -87,9 +87,7 @@ def test_equals_the_oracle_to_rounding_in_float64():
         # factors are kept in float32, so the oracle must read the same numbers
         exact = reference_task(_in_float32(row), series)
         del expected
-        assert_close(
-            found[row["task_id"]], exact, np.abs(series).mean(), 1e-9, 1e-9, row["target"]
-        )
+        assert_close(found[row["task_id"]], exact, np.abs(series).mean(), 1e-9, 1e-9, row["target"])
 
 
 def _in_float32(row: dict) -> dict:
@@ -174,7 +172,9 @@ def test_the_target_is_monotone_in_its_primary_factor(baselines, case, growth):
 
 
 def test_a_batched_row_equals_the_single_row_in_any_order(baselines):
-    cases = [(i, 7 * i % len(baselines.targets), 1 + i % 5, EVENTS[i % 7], i % 2) for i in range(16)]
+    cases = [
+        (i, 7 * i % len(baselines.targets), 1 + i % 5, EVENTS[i % 7], i % 2) for i in range(16)
+    ]
     one_by_one = [drawn(baselines, case) for case in cases]
     order = np.random.default_rng(0).permutation(len(cases))
     batch = jax.tree.map(lambda *rows: jnp.stack(rows), *[one_by_one[i] for i in order])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet as parquet
@@ -16,7 +17,7 @@ import pyarrow.parquet as parquet
 from ._types import Array, Bool, Float, Int
 from .catalog import System, builtin_systems, load_system, system
 from .events import SHAPES, WHOLE, LayoutRules
-from .responses import ResponseTable, build_response_table
+from .responses import ResponseTable, build_response_table, on_device
 
 __all__ = ["BaselineError", "Baselines", "layout_rules", "load_baselines", "read_series"]
 
@@ -209,25 +210,25 @@ def load_baselines(
         facts["n_pool"].append(len(sorted_pool))
 
     return Baselines(
-        values=jnp.asarray(values),
-        length=jnp.asarray(facts["length"], jnp.int32),
-        mean_magnitude=jnp.asarray(facts["mean"], dtype),
-        peak_magnitude=jnp.asarray(facts["peak"], dtype),
-        constant=jnp.asarray(facts["constant"]),
-        requires_flow=jnp.asarray([item.requires_flow for item, _ in rows]),
+        values=jax.device_put(values),
+        length=on_device(facts["length"], np.int32),
+        mean_magnitude=on_device(facts["mean"], dtype),
+        peak_magnitude=on_device(facts["peak"], dtype),
+        constant=on_device(facts["constant"], bool),
+        requires_flow=on_device([item.requires_flow for item, _ in rows], bool),
         responses=build_response_table(loaded, reachable=reachable, dtype=dtype),
-        base=jnp.asarray(base),
-        shape=jnp.asarray(shape),
-        order=jnp.asarray(order),
-        n_covariates=jnp.asarray(facts["n_covariates"], jnp.int32),
-        direct=jnp.asarray(direct),
-        gap=jnp.asarray([layout_rules(item).gap for item, _ in rows], jnp.int32),
-        prefix=jnp.asarray([layout_rules(item).prefix for item, _ in rows], jnp.int32),
-        end_buffer=jnp.asarray([layout_rules(item).end_buffer for item, _ in rows], jnp.int32),
-        up_only=jnp.asarray([target.up_only for _, target in rows]),
-        pool=jnp.asarray(pool),
-        n_below=jnp.asarray(facts["n_below"], jnp.int32),
-        n_pool=jnp.asarray(facts["n_pool"], jnp.int32),
+        base=jax.device_put(base),
+        shape=jax.device_put(shape),
+        order=jax.device_put(order),
+        n_covariates=on_device(facts["n_covariates"], np.int32),
+        direct=jax.device_put(direct),
+        gap=on_device([layout_rules(item).gap for item, _ in rows], np.int32),
+        prefix=on_device([layout_rules(item).prefix for item, _ in rows], np.int32),
+        end_buffer=on_device([layout_rules(item).end_buffer for item, _ in rows], np.int32),
+        up_only=on_device([target.up_only for _, target in rows], bool),
+        pool=jax.device_put(pool),
+        n_below=on_device(facts["n_below"], np.int32),
+        n_pool=on_device(facts["n_pool"], np.int32),
         systems=tuple(item.name for item in loaded),
         targets=tuple((item.name, target.name) for item, target in rows),
         covariates=tuple(tuple(c.name for c in item.covariates) for item in loaded),

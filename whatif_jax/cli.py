@@ -115,7 +115,9 @@ def build_suite(
     ] = None,
     recipe: Annotated[
         Path | None,
-        typer.Option(help="Recipe (TOML): systems and the composition to find; built-in if omitted."),
+        typer.Option(
+            help="Recipe (TOML): systems and the composition to find; built-in if omitted."
+        ),
     ] = None,
     most_seeds: Annotated[int, typer.Option(help="Seeds to try for each system.")] = 1000,
 ) -> None:

@@ -4,7 +4,7 @@ References:
     SPEC §4 and §5; paper, appendix B.3 and B.4.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -28,6 +28,10 @@ __all__ = [
 SHAPES = ("step", "bell", "ramp", "half_sine")
 
 
+# A whole number: an int, or an integer scalar of JAX, traced or not.
+Whole = Any
+
+
 class LayoutRules(NamedTuple):
     """How a system spaces events; defaults are the benchmark's [P]. Any of them may be traced.
 
@@ -35,9 +39,9 @@ class LayoutRules(NamedTuple):
     integers, agree to the step.
     """
 
-    gap: int = 32  # steps kept free behind every event
-    prefix: int = 4_000  # share of the context before the first event
-    end_buffer: int = 200  # share of the context behind the last slot
+    gap: Whole = 32  # steps kept free behind every event
+    prefix: Whole = 4_000  # share of the context before the first event
+    end_buffer: Whole = 200  # share of the context behind the last slot
 
 
 BENCHMARK = LayoutRules()
@@ -76,8 +80,8 @@ def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:
 class Layout(NamedTuple):
     """Slots of one history: equal strides, one event at the start of each."""
 
-    slot_start: int  # step of the first slot = step of the first event
-    slot_stride: int  # event length + gap + an even share of the spare steps
+    slot_start: Whole  # step of the first slot = step of the first event
+    slot_stride: Whole  # event length + gap + an even share of the spare steps
 
     def starts(self, n_events: int) -> list[int]:
         """First step of every event."""
@@ -89,9 +93,7 @@ def _span(context, rules: LayoutRules):
     return context * rules.prefix // WHOLE, context - -(-context * rules.end_buffer // WHOLE)
 
 
-def fits(
-    context: int, event_length: int, n_events: int, rules: LayoutRules = BENCHMARK
-) -> bool:
+def fits(context: int, event_length: int, n_events: int, rules: LayoutRules = BENCHMARK) -> bool:
     """Whether `n_events` slots fit between the prefix and the end buffer. Source: SPEC §5."""
     first, last = _span(context, rules)
     needed = n_events * (event_length + rules.gap)

@@ -339,6 +339,11 @@ def _kinds(terms: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, ...]
     return tuple(kind for kind in TERM_KINDS if np.any(used[kind] != 0.0))
 
 
+def on_device(value: object, dtype: object) -> Array:
+    """An array on the default device, converted before it goes there: no program is compiled."""
+    return jax.device_put(np.asarray(value, dtype))
+
+
 def build_response_table(
     systems: tuple[System, ...], *, reachable: np.ndarray | None = None, dtype=np.float32
 ) -> ResponseTable:
@@ -393,7 +398,7 @@ def build_response_table(
     reachable = np.ones(shape, bool) if reachable is None else reachable
 
     def array(value: np.ndarray) -> Array:
-        return jnp.asarray(value, None if value.dtype == bool else dtype)
+        return on_device(value, bool if value.dtype == bool else dtype)
 
     return ResponseTable(
         terms=Terms(**{name: array(value) for name, value in terms.items()}),

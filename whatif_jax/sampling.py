@@ -174,7 +174,9 @@ def sample_spec(
     mask = jnp.arange(max_covariates) < jnp.minimum(k, baselines.n_covariates[target])
     shares = draw_shares(max_events, max_covariates, baselines.base.dtype, key=key)
     drawn = factors_from(shares, baselines, target, columns, n_events, factor_range)
-    rules = LayoutRules(baselines.gap[target], baselines.prefix[target], baselines.end_buffer[target])
+    rules = LayoutRules(
+        baselines.gap[target], baselines.prefix[target], baselines.end_buffer[target]
+    )
     slot_start, slot_stride = place(context, event_length, n_events, rules)
     future_factors = jnp.where(future == FUTURES.index("novel"), drawn.novel, drawn.replay)
     last = baselines.length[target] - (context + horizon)
@@ -225,8 +227,10 @@ def _check_sizes(
                 f"bucket: {bucket.positions} positions; expected at least {needed} for {n_events} "
                 f"events of {event_length} steps"
             )
-    if known(target) and known(context, horizon) and not isinstance(
-        baselines.length, jax.core.Tracer
+    if (
+        known(target)
+        and known(context, horizon)
+        and not isinstance(baselines.length, jax.core.Tracer)
     ):
         if not 0 <= target < len(baselines.targets):
             raise ValueError(f"target: row {target}; expected 0 .. {len(baselines.targets) - 1}")

@@ -99,6 +99,9 @@ class TaskStream:
     factor_range: tuple[float, float] | None = None
     sharding: NamedSharding | None = None
     baselines: Baselines | None = dataclasses.field(default=None, repr=False)
+    _root: PRNGKeyArray = dataclasses.field(init=False, repr=False)
+    _choices: "tuple[_Choices, ...]" = dataclasses.field(init=False, repr=False)
+    _sizes: "tuple[_Sizes, ...]" = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_fields(self)
@@ -180,63 +183,79 @@ class _Sizes(NamedTuple):
     factor_range: tuple[float, float] | None
 
 
-def _draw_row(
-    root: PRNGKeyArray, choices: _Choices, baselines: Baselines, sizes: _Sizes
+def _attempt(
+    root: PRNGKeyArray, number: Array, choices: _Choices, baselines: Baselines, sizes: _Sizes
 ) -> tuple[TaskSpec, Array]:
-    """Draw one row until it passes verification."""
+    """Draw number `number` of one row, and whether it passes verification."""
+    key_choices, key_task = jax.random.split(jax.random.fold_in(root, number))
+    k = sizes.max_covariates
+    share = jax.random.uniform(key_choices, (5 + k,))
 
-    def attempt(number: Array) -> TaskSpec:
-        key_choices, key_task = jax.random.split(jax.random.fold_in(root, number))
-        k = sizes.max_covariates
-        share = jax.random.uniform(key_choices, (5 + k,))
+    def pick(share: Array, values: Array, count: Array | int | None = None) -> Array:
+        return values[below(share, values.shape[0] if count is None else count)]
 
-        def pick(share: Array, values: Array, count: Array | int | None = None) -> Array:
-            return values[below(share, values.shape[0] if count is None else count)]
+    length = below(share[0], choices.event_lengths.shape[0])
+    novel = share[1] < choices.novel_share
+    spec = sample_spec(
+        baselines,
+        pick(share[2], choices.targets),
+        bucket=sizes.bucket,
+        k=pick(share[3], choices.k),
+        event_length=choices.event_lengths[length],
+        n_events=pick(share[4], choices.counts[length], choices.n_counts[length]),
+        future=jnp.where(novel, FUTURES.index("novel"), FUTURES.index("replay")),
+        max_covariates=k,
+        max_events=sizes.max_events,
+        shapes=None if sizes.catalog_shapes else pick(share[5:], choices.shapes),
+        factor_range=sizes.factor_range,
+        key=key_task,
+    )
+    return spec, verify(spec, baselines).ok
 
-        length = below(share[0], choices.event_lengths.shape[0])
-        novel = share[1] < choices.novel_share
-        return sample_spec(
-            baselines,
-            pick(share[2], choices.targets),
-            bucket=sizes.bucket,
-            k=pick(share[3], choices.k),
-            event_length=choices.event_lengths[length],
-            n_events=pick(share[4], choices.counts[length], choices.n_counts[length]),
-            future=jnp.where(novel, FUTURES.index("novel"), FUTURES.index("replay")),
-            max_covariates=k,
-            max_events=sizes.max_events,
-            shapes=None if sizes.catalog_shapes else pick(share[5:], choices.shapes),
-            factor_range=sizes.factor_range,
-            key=key_task,
-        )
 
-    def unfinished(state: tuple[Array, TaskSpec, Array]) -> Array:
+def _draw_rows(
+    keys: PRNGKeyArray, choices: _Choices, baselines: Baselines, sizes: _Sizes
+) -> tuple[TaskSpec, Array]:
+    """Draw every row until it passes verification; keys [B], one a row.
+
+    All rows at first, then only those that failed, a few at a time: a loop over all rows would
+    draw the whole batch again for the unluckiest one. Which rows are drawn together changes
+    nothing, since a row's n-th draw depends on its key and n alone.
+    """
+    batch = keys.shape[0]
+    few = max(1, batch // 16)
+    attempts = jax.vmap(
+        lambda key, number: _attempt(key, number, choices, baselines, sizes)
+    )
+
+    def waiting(state: tuple[Array, TaskSpec, Array]) -> Array:
         number, _, ok = state
-        return ~ok & (number < ATTEMPTS)
+        return ~ok & (number < ATTEMPTS - 1)
 
     def again(state: tuple[Array, TaskSpec, Array]) -> tuple[Array, TaskSpec, Array]:
-        number, _, _ = state
-        spec = attempt(number)
-        return number + 1, spec, verify(spec, baselines).ok
+        number, specs, ok = state
+        rows = jnp.nonzero(waiting(state), size=few, fill_value=batch)[0]  # batch: no row
+        at = jnp.minimum(rows, batch - 1)
+        new_specs, new_ok = attempts(keys[at], number[at] + 1)
+        number, specs, ok = jax.tree.map(
+            lambda old, new: old.at[rows].set(new, mode="drop"),
+            (number, specs, ok),
+            (number[at] + 1, new_specs, new_ok),
+        )
+        return number, specs, ok
 
-    empty = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(attempt, jnp.uint32(0))
-    )
-    _, spec, ok = jax.lax.while_loop(
-        unfinished, again, (jnp.uint32(0), empty, jnp.asarray(False))
-    )
-    return spec, ok
+    number = jnp.zeros(batch, jnp.uint32)
+    state = (number, *attempts(keys, number))
+    _, specs, ok = jax.lax.while_loop(lambda state: jnp.any(waiting(state)), again, state)
+    return specs, ok
 
 
 @functools.partial(jax.jit, static_argnames=("sizes", "sharding"))
 def _make_batch(root, high, low, rows, choices, baselines, sizes, sharding) -> StreamBatch:
     def rows_of(root, high, low, rows, choices, baselines) -> StreamBatch:
         step_key = jax.random.fold_in(jax.random.fold_in(root, high), low)
-
-        def one(row: Array) -> tuple[TaskSpec, Array]:
-            return _draw_row(jax.random.fold_in(step_key, row), choices, baselines, sizes)
-
-        specs, verified = jax.vmap(one)(rows)
+        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows)
+        specs, verified = _draw_rows(keys, choices, baselines, sizes)
         tasks = jax.vmap(realize, in_axes=(0, None))(specs, baselines)
         return StreamBatch(tasks, specs, verified)
 
@@ -372,7 +391,7 @@ def _bucket_choices(
     }
     lengths, counts = [], []
     for length in stream.event_lengths:
-        if stream.n_events == "powers":
+        if isinstance(stream.n_events, str):  # "powers"
             most = min(most_events(context, length, rule) for rule in rules)
             wanted = [1 << power for power in range(most.bit_length())]
         else:
@@ -393,8 +412,7 @@ def _bucket_choices(
     for row, wanted in enumerate(counts):
         table[row, : len(wanted)] = wanted
     positions = max(
-        positions_for(length, max(wanted))
-        for length, wanted in zip(lengths, counts, strict=True)
+        positions_for(length, max(wanted)) for length, wanted in zip(lengths, counts, strict=True)
     )
     choices = _Choices(
         targets=jnp.asarray(rows, jnp.int32),

@@ -100,9 +100,7 @@ def _draw_chunk(baselines, bucket, max_covariates, max_events, root, pairs, colu
 
     futures = jnp.arange(len(FUTURES))
     over_pairs = jax.vmap(draw, in_axes=(None, 0, 0, 0, 0, 0))
-    return jax.vmap(over_pairs, in_axes=(0, None, None, None, None, None))(
-        futures, pairs, *columns
-    )
+    return jax.vmap(over_pairs, in_axes=(0, None, None, None, None, None))(futures, pairs, *columns)
 
 
 def draw_system(
@@ -269,8 +267,4 @@ def compose(draws: Mapping[str, SystemDraw], systems: Mapping[str, System]) -> p
                 }
                 for column, value in row.items():
                     columns[column].append(value)
-    return pa.table(
-        [pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA
-    )
-
-
+    return pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)

@@ -35,9 +35,7 @@ class TaskBatch(NamedTuple):
     def to_numpy(self) -> dict[str, np.ndarray]:
         """Every field of the real rows as NumPy arrays, `task_id` among them."""
         rows = int(self.mask.sum())  # padding comes last
-        fields = {
-            name: np.asarray(value)[:rows] for name, value in vars(self.task).items()
-        }
+        fields = {name: np.asarray(value)[:rows] for name, value in vars(self.task).items()}
         return {"task_id": self.task_ids[:rows], **fields}
 
 
@@ -143,9 +141,7 @@ class Suite:
         k = self.column("k")
         owners = np.repeat(self.column("system"), k)
         names = _flat(self.table, "covariates")
-        flags = np.array(
-            [shape_of.get(key, True) for key in zip(owners, names, strict=True)], bool
-        )
+        flags = np.array([shape_of.get(key, True) for key in zip(owners, names, strict=True)], bool)
         return np.logical_or.reduceat(flags, np.cumsum(k) - k) if len(k) else np.zeros(0, bool)
 
     def _key(self, rows: np.ndarray | slice = slice(None)) -> list[tuple[int, int, bool]]:
@@ -155,7 +151,7 @@ class Suite:
 
     @functools.cached_property
     def _sizes(self) -> tuple[dict[tuple[int, int, bool], tuple[int, int]], int]:
-        """Per (context, horizon, shaped): positions and events; the most covariates. Whole suite."""
+        """Of the whole suite: positions and events by bucket key, and the most covariates."""
         if self._whole is not self:
             return self._whole._sizes
         keys, events = self._key(), self.column("n_events").tolist()
@@ -276,7 +272,7 @@ class Suite:
                 padded = np.concatenate([real, np.repeat(real[-1:], missing)])
                 specs = self.specs(padded)
                 if sharding is None:
-                    specs = jax.tree.map(jnp.asarray, specs)
+                    specs = jax.device_put(specs)
                 else:
                     specs = jax.device_put(specs, sharding)
                 yield TaskBatch(
@@ -311,9 +307,7 @@ class Suite:
         for field in SCHEMA:
             digest.update(f"\0{field.name}\0".encode())
             column = self.table.column(field.name)
-            if pa.types.is_string(field.type):
-                digest.update(json.dumps(column.to_pylist()).encode())
-            elif field.name == "covariates":
+            if pa.types.is_string(field.type) or field.name == "covariates":
                 digest.update(json.dumps(column.to_pylist()).encode())
             else:
                 kind = "<f4" if "factors" in field.name else "<i8"
@@ -402,5 +396,3 @@ def _strides(starts: np.ndarray, columns: dict[str, np.ndarray], task_ids) -> np
 def suite_path(name: str) -> Path:
     """Where a suite of the package lies."""
     return Path(__file__).parent / f"{name}.parquet"
-
-

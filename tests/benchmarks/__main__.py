@@ -1,0 +1,31 @@
+"""`python -m tests.benchmarks generate [--out FILE]`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def benchmarks() -> None:
+    """Benchmarks. Each prints one table; times of one run are compared with each other only."""
+
+
+@app.command()
+def generate(
+    out: Annotated[Path | None, typer.Option(help="Also write the table here.")] = None,
+    repeats: Annotated[int, typer.Option(min=3, help="Timed repetitions of each row.")] = 30,
+) -> None:
+    """Generation: tasks a second by jit+vmap and by a NumPy loop, and the machine's copy speed."""
+    from tests.benchmarks.generate import run
+
+    text = run(repeats)
+    typer.echo(text)
+    if out is not None:
+        out.write_text(text)
+
+
+if __name__ == "__main__":
+    app()

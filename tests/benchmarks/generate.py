@@ -1,0 +1,162 @@
+"""Generation at C2, K = 5: the library, the oracle's NumPy loop and copy bandwidth, side by side.
+
+Everything is measured in turn in one process, several rounds over, and the median of each is
+quoted: the machine's speed drifts, ratios of one round drift less.
+"""
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from tests.oracle.reference import reference_task, reference_task_at_once
+from whatif_jax import TaskStream, load_suite
+from whatif_jax.suites.suite import _realize_batch
+
+BATCHES = (64, 256, 1024)
+COPY_BYTES = 256 * 2**20
+LOOP_TASKS = 40
+STARTUP = """
+import sys, time
+start = time.perf_counter()
+import whatif_jax
+took = time.perf_counter() - start
+assert "jax" not in sys.modules
+print(took)
+"""
+FIRST_BATCH = """
+import time
+start = time.perf_counter()
+from whatif_jax import load_suite
+batch = next(load_suite("whatif-v1").batches(64))
+batch.task.history.block_until_ready()
+print(time.perf_counter() - start)
+"""
+FIRST_STREAM = """
+import time
+start = time.perf_counter()
+from whatif_jax import TaskStream
+stream = TaskStream(0, 64, buckets=[(2048, 256)])
+stream.batch_at(0).task.history.block_until_ready()
+print(time.perf_counter() - start)
+"""
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Wall seconds of one call, waiting for the device."""
+    start = time.perf_counter()
+    jax.block_until_ready(call())
+    return time.perf_counter() - start
+
+
+def in_new_process(script: str) -> float:
+    """Seconds that a script in a new process prints."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return float(done.stdout)
+
+
+def run(repeats: int) -> str:
+    """Measure, and return the table as Markdown."""
+    suite = load_suite("whatif-v1").where(context_pair="C2", k=5)
+    baselines = suite.baselines
+    keys = suite._key()
+    groups = {
+        key: [row for row, other in enumerate(keys) if other == key] for key in sorted(set(keys))
+    }
+    share = {key: len(rows) / len(suite) for key, rows in groups.items()}
+
+    calls: dict[str, Callable[[], object]] = {}
+    compile_seconds, bytes_a_task = {}, 0
+    for size in BATCHES:
+        for key, rows in groups.items():
+            picked = np.random.default_rng(0).choice(rows, size, replace=len(rows) < size)
+            specs = jax.device_put(suite.specs(picked))
+            first = seconds(lambda specs=specs: _realize_batch(specs, baselines))
+            compile_seconds.setdefault(key, first)
+            task = _realize_batch(specs, baselines)
+            bytes_a_task = sum(leaf.nbytes for leaf in jax.tree.leaves(task)) / size
+            calls[f"jax {size} {key}"] = lambda specs=specs: _realize_batch(specs, baselines)
+    stream = TaskStream(
+        0, 256, buckets=[(2048, 256)], k=(5,), baselines=baselines
+    )
+    steps = iter(range(10**9))
+    jax.block_until_ready(stream.batch_at(next(steps)))
+    calls["stream"] = lambda: stream.batch_at(next(steps)).task
+
+    rows = suite.take(
+        np.random.default_rng(1).choice(len(suite), LOOP_TASKS, replace=False)
+    ).table.to_pylist()
+    series = {
+        (row["system"], row["target"]): baselines.series(
+            baselines.row(row["system"], row["target"])
+        ).astype(np.float64)
+        for row in rows
+    }
+    for name, reference in (("loop", reference_task), ("loop at once", reference_task_at_once)):
+        calls[name] = lambda reference=reference: [
+            reference(row, series[row["system"], row["target"]]) for row in rows
+        ]
+    source = np.ones(COPY_BYTES // 4, np.float32)
+    destination = np.empty_like(source)
+    calls["copy"] = lambda: np.copyto(destination, source)
+
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            times[name].append(seconds(call))
+    median = {name: statistics.median(values) for name, values in times.items()}
+
+    copy = COPY_BYTES / median["copy"]
+    loop = median["loop"] / LOOP_TASKS
+    at_once = median["loop at once"] / LOOP_TASKS
+    lines = [
+        "# Generation at C2 (context 2048, horizon 256), K = 5",
+        "",
+        f"Tasks of whatif-v1, {len(suite):,} of them, {bytes_a_task / 1e3:.1f} kB each as float32; "
+        f"{platform.machine()}, {os.cpu_count()} CPU cores, "
+        f"{jax.devices()[0].device_kind} device, JAX {jax.__version__}, load "
+        f"{os.getloadavg()[0]:.1f} at the end. Medians of {repeats} rounds, all rows in turn.",
+        "",
+        "| what | tasks/s | us a task | bytes written, of copy | times the loop | "
+        "times the faster loop |",
+        "|---|---|---|---|---|---|",
+    ]
+
+    def row(name: str, each: float) -> str:
+        return (
+            f"| {name} | {1 / each:,.0f} | {each * 1e6:.1f} | {bytes_a_task / each / copy:.1%} | "
+            f"{loop / each:.1f} | {at_once / each:.1f} |"
+        )
+
+    for size in BATCHES:
+        each = sum(share[key] * median[f"jax {size} {key}"] / size for key in groups)
+        lines.append(row(f"jit + vmap, batch {size}, the suite's mix", each))
+        for key in groups:
+            kind = "with bells" if key[2] else "steps only"
+            lines.append(row(f"- {kind} ({share[key]:.0%})", median[f"jax {size} {key}"] / size))
+    lines += [
+        row("stream: draw, verify, realize, batch 256", median["stream"] / 256),
+        row("NumPy float64, loop over events", loop),
+        row("NumPy float64, a task's events at once", at_once),
+        "",
+        f"Copy bandwidth (NumPy copy of {COPY_BYTES >> 20} MiB, bytes written): "
+        f"{copy / 1e9:.1f} GB/s.",
+        "",
+        "| start-up | seconds |",
+        "|---|---|",
+        f"| `import whatif_jax` (JAX not imported, no backend) | {in_new_process(STARTUP):.2f} |",
+        f"| new process to first suite batch of 64 | {in_new_process(FIRST_BATCH):.1f} |",
+        f"| new process to first stream batch of 64 at C2 | {in_new_process(FIRST_STREAM):.1f} |",
+    ]
+    for key, took in compile_seconds.items():
+        kind = "with bells" if key[2] else "steps only"
+        lines.append(f"| compile one bucket, {kind}, tracing and first run included | {took:.1f} |")
+    return "\n".join(lines) + "\n"
