@@ -224,9 +224,7 @@ def _draw_rows(
     """
     batch = keys.shape[0]
     few = max(1, batch // 16)
-    attempts = jax.vmap(
-        lambda key, number: _attempt(key, number, choices, baselines, sizes)
-    )
+    attempts = jax.vmap(lambda key, number: _attempt(key, number, choices, baselines, sizes))
 
     def waiting(state: tuple[Array, TaskSpec, Array]) -> Array:
         number, _, ok = state

@@ -84,9 +84,7 @@ def run(repeats: int) -> str:
             task = _realize_batch(specs, baselines)
             bytes_a_task = sum(leaf.nbytes for leaf in jax.tree.leaves(task)) / size
             calls[f"jax {size} {key}"] = lambda specs=specs: _realize_batch(specs, baselines)
-    stream = TaskStream(
-        0, 256, buckets=[(2048, 256)], k=(5,), baselines=baselines
-    )
+    stream = TaskStream(0, 256, buckets=[(2048, 256)], k=(5,), baselines=baselines)
     steps = iter(range(10**9))
     jax.block_until_ready(stream.batch_at(next(steps)))
     calls["stream"] = lambda: stream.batch_at(next(steps)).task
