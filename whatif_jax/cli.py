@@ -91,19 +91,21 @@ def list_suites() -> None:
 
 
 @suite_app.command("show")
-def show_suite(name: Annotated[str, typer.Argument()] = "whatif-v1") -> None:
+def show_suite(
+    name: Annotated[str, typer.Argument()] = "whatif-v1", system: Systems = None
+) -> None:
     """Print a suite's composition, per axis and target, and its fingerprint."""
     from .suites import load_suite
 
-    suite = load_suite(name)
+    suite = load_suite(name, systems=system)
     typer.echo(repr(suite))
     for axis in ("future", "setting", "k", "event_length", "n_events", "context_pair"):
         values = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
         typer.echo(f"{axis}: {values}")
-    for system in suite.systems:
-        typer.echo(f"{system.name}:")
-        counts = suite.where(system=system.name).count("target")
-        for target in system.targets:
+    for item in suite.systems:
+        typer.echo(f"{item.name}:")
+        counts = suite.where(system=item.name).count("target")
+        for target in item.targets:
             typer.echo(f"  {target.name:40} {counts.get(target.name, 0):5,}")
     typer.echo(f"fingerprint: {suite.fingerprint}")
 

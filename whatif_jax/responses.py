@@ -16,6 +16,7 @@ References:
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -339,7 +340,7 @@ def _kinds(terms: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, ...]
     return tuple(kind for kind in TERM_KINDS if np.any(used[kind] != 0.0))
 
 
-def on_device(value: object, dtype: object) -> Array:
+def on_device(value: Any, dtype: Any) -> Array:
     """An array on the default device, converted before it goes there: no program is compiled."""
     return jax.device_put(np.asarray(value, dtype))
 

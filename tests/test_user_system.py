@@ -1,0 +1,188 @@
+"""A user's own system from two files: suite, tasks, stream and the command line, no code."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from whatif_jax import BaselineError, TaskStream, cli, load_baselines, load_suite
+from whatif_jax.suites.freeze import freeze, read_recipe
+
+FILE = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+
+RECIPE = """
+name = "own"
+[[systems]]
+name = "brewery.toml"
+full_targets = {full}
+partial_tasks = 0
+"""
+
+
+def series(generator: np.random.Generator) -> np.ndarray:
+    return (5 + generator.normal(0, 0.1, 2880).cumsum() * 0.02).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    at = tmp_path_factory.mktemp("brewery")
+    shutil.copy(FILE, at)
+    generator = np.random.default_rng(0)
+    columns = {"cooling_power": series(generator), "tank_temperature": series(generator)}
+    parquet.write_table(pa.table(columns), at / "brewery.parquet")
+    (at / "recipe.toml").write_text(RECIPE.format(full=2))
+    return at
+
+
+@pytest.fixture(scope="module")
+def suite(folder):
+    freeze(folder / "own.parquet", folder / "recipe.toml", most_seeds=3)
+    return load_suite(folder / "own.parquet", systems=[folder / "brewery.toml"])
+
+
+def test_freezes_a_suite_of_its_own(suite):
+    # 2 targets x 2 K x 1 context x 2 event lengths x 2 settings x 2 futures
+    assert len(suite) == 32
+    assert suite.metadata["suite"] == "own"
+    assert suite.count("k") == {1: 16, 2: 16}
+    assert suite.count("future") == {"novel": 16, "replay": 16}
+
+
+def test_its_tasks_follow_its_responses(suite):
+    # cooling power with coolant_flow alone: y f^0.8 held over the future; rtol float32
+    part = suite.where(target="cooling_power", k=1)
+    for batch in part.batches(8):
+        fields = batch.to_numpy()
+        for row, task_id in enumerate(fields["task_id"].tolist()):
+            factor = part.where(task_id=task_id).table.column("future_factors")[0].as_py()[0]
+            np.testing.assert_allclose(
+                fields["future"][row], fields["future_baseline"][row] * factor**0.8, rtol=1e-5
+            )
+            np.testing.assert_allclose(
+                fields["future_covariates"][row, 0], 12.0 * factor, rtol=1e-6
+            )
+
+
+def test_its_stream(folder):
+    stream = TaskStream(
+        0, batch_size=4, buckets=[(512, 64)], systems=[folder / "brewery.toml"], k=(1, 2),
+        event_lengths=(32, 64),
+    )  # fmt: skip
+    batch = stream.check(stream.batch_at(0))
+    assert batch.task.history_covariates.shape == (4, 2, 512)
+
+
+def test_a_composition_that_is_not_there_writes_nothing(folder):
+    (folder / "never.toml").write_text(RECIPE.format(full=1))
+    with pytest.raises(ValueError, match=r"brewery: no seed in range\(0, 2\) gives 1 full targets"):
+        freeze(folder / "never.parquet", folder / "never.toml", most_seeds=2)
+    assert not (folder / "never.parquet").exists()
+    (folder / "bad.toml").write_text('[[systems]]\nname = "brewery.toml"\n')
+    with pytest.raises(ValueError, match="full_targets is None; expected int"):
+        read_recipe(folder / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda c: c.pop("tank_temperature"), "target tank_temperature: column missing"),
+        (lambda c: c["cooling_power"].__setitem__(7, np.nan), "row 7 is nan; expected finite"),
+        (
+            lambda c: c.update({name: values[:-1] for name, values in c.items()}),
+            "2879 rows; expected steps = 2880",
+        ),
+    ],
+)
+def test_baseline_files_that_do_not_hold_what_they_must(tmp_path, change, message):
+    shutil.copy(FILE, tmp_path)
+    generator = np.random.default_rng(0)
+    columns = {name: series(generator) for name in ("cooling_power", "tank_temperature")}
+    change(columns)
+    parquet.write_table(pa.table(columns), tmp_path / "brewery.parquet")
+    with pytest.raises(BaselineError, match=message):
+        load_baselines([tmp_path / "brewery.toml"])
+
+
+def test_a_missing_baseline_and_doubled_systems(tmp_path, folder):
+    shutil.copy(FILE, tmp_path)
+    with pytest.raises(BaselineError, match="brewery.parquet does not exist"):
+        load_baselines([tmp_path / "brewery.toml"])
+    with pytest.raises(BaselineError, match="distinct names"):
+        load_baselines([folder / "brewery.toml", folder / "brewery.toml"])
+
+
+def run(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:
+    """The command line in this process: exit code, standard output, standard error."""
+    monkeypatch.setattr(sys, "argv", ["whatif-jax", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    code = ended.value.code
+    output = capsys.readouterr()
+    return code or 0, output.out, output.err
+
+
+def test_command_line_describes_and_lists(monkeypatch, capsys):
+    code, out, _ = run(monkeypatch, capsys, "describe", "epanet/flowrate_9")
+    assert code == 0
+    assert "pump_9_setting" in out
+    assert "0.09" in out
+    code, out, _ = run(monkeypatch, capsys, "suite", "list")
+    assert (code, "37,665 tasks" in out) == (0, True)
+    code, _, err = run(monkeypatch, capsys, "describe", "epnet")
+    assert code == 2
+    assert "did you mean 'epanet'" in err
+    assert "Traceback" not in err
+
+
+def test_command_line_shows_a_suite(monkeypatch, capsys, folder, suite):
+    code, out, err = run(
+        monkeypatch, capsys, "suite", "show", folder / "own.parquet", "--system",
+        folder / "brewery.toml",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "cooling_power" in out
+    assert suite.fingerprint in out
+
+
+def test_command_line_exports_what_it_is_asked_for(monkeypatch, capsys, folder, suite, tmp_path):
+    arguments = [
+        "export", tmp_path / "tasks", "--suite", folder / "own.parquet", "--system",
+        folder / "brewery.toml", "--where", "k=1,2", "--where", "future=novel", "--limit", "5",
+        "--no-progress",
+    ]  # fmt: skip
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert code == 0, err
+    assert "5 tasks" in out
+    rows = [
+        row
+        for path in sorted((tmp_path / "tasks").rglob("*.parquet"))
+        for row in parquet.read_table(path, partitioning=None).to_pylist()
+    ]
+    expected = suite.where(future="novel").column("task_id")[:5].tolist()
+    assert [row["task_id"] for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    "where, message",
+    [
+        ("k", "expected AXIS=VALUE"),
+        ("size=3", "expected AXIS=VALUE"),
+        ("k=one", "expected whole numbers for k"),
+        ("k=9", "k=9; expected one of"),
+    ],
+)
+def test_command_line_refuses_conditions_in_one_line(
+    monkeypatch, capsys, folder, tmp_path, where, message
+):
+    code, _, err = run(
+        monkeypatch, capsys, "export", tmp_path / "x", "--suite", folder / "own.parquet",
+        "--system", folder / "brewery.toml", "--where", where,
+    )  # fmt: skip
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "x").exists()
