@@ -48,28 +48,37 @@ BENCHMARK = LayoutRules()
 WHOLE = 10_000  # the unit of the shares
 
 
-def profiles(offset: ArrayLike, length: ArrayLike) -> Array:
-    """How much of an event's full deviation applies at steps of its window, for every shape.
+def profiles(offset: ArrayLike, length: ArrayLike, shapes: tuple[str, ...] = SHAPES) -> Array:
+    """How much of an event's full deviation applies at steps of its window, for some shapes.
 
     All shapes are symmetric, so offsets may count from either end of the window.
 
     Args:
         offset: steps within the window, 0 .. length - 1; any shape.
         length: steps of the window.
+        shapes: names of the shapes to evaluate (static).
 
     Returns:
-        shares in [0, 1], a leading axis of `SHAPES` before those of `offset`: 1 for a step; for a
-        bell exp(-0.5 ((offset - (length-1)/2) / (length/6))^2) [P]; a ramp rises over the first
+        shares in [0, 1], an axis of `shapes` before those of `offset`: 1 for a step; for a bell
+        exp(-0.5 ((offset - (length-1)/2) / (length/6))^2) [P]; a ramp rises over the first
         quarter, holds, and falls over the last; a half-sine is sin(pi (offset + 1/2) / length).
         The last two are ours, for training streams.
     """
     offset = jnp.asarray(offset, jnp.result_type(float))
     length = jnp.asarray(length, offset.dtype)
-    bell = jnp.exp(-0.5 * ((offset - (length - 1.0) / 2.0) * (6.0 / length)) ** 2)
-    from_edge = jnp.minimum(offset, length - 1.0 - offset)
-    ramp = jnp.minimum(1.0, (from_edge + 1.0) / jnp.maximum(jnp.floor(length / 4.0), 1.0))
-    half_sine = jnp.sin(jnp.pi * (offset + 0.5) / length)
-    return jnp.stack([jnp.ones_like(bell), bell, ramp, half_sine])
+
+    def share(shape: str) -> Array:
+        if shape == "bell":
+            return jnp.exp(-0.5 * ((offset - (length - 1.0) / 2.0) * (6.0 / length)) ** 2)
+        if shape == "ramp":
+            from_edge = jnp.minimum(offset, length - 1.0 - offset)
+            rise = jnp.maximum(jnp.floor(length / 4.0), 1.0)
+            return jnp.minimum(1.0, (from_edge + 1.0) / rise)
+        if shape == "half_sine":
+            return jnp.sin(jnp.pi * (offset + 0.5) / length)
+        return jnp.ones_like(offset)
+
+    return jnp.stack([share(shape) for shape in shapes])
 
 
 def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:

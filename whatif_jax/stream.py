@@ -409,8 +409,15 @@ def _bucket_choices(
     table = np.ones((len(lengths), max(map(len, counts))), np.int32)
     for row, wanted in enumerate(counts):
         table[row, : len(wanted)] = wanted
+    if stream.shapes is None:
+        used = {SHAPES[number] for number in np.unique(np.asarray(baselines.shape)[rows])}
+    else:
+        used = set(stream.shapes)
+    # steps first and always: the shape of padding
+    shapes = tuple(name for name in SHAPES if name in used or name == SHAPES[0])
     positions = max(
-        positions_for(length, max(wanted)) for length, wanted in zip(lengths, counts, strict=True)
+        positions_for(length, max(wanted), len(shapes) > 1)
+        for length, wanted in zip(lengths, counts, strict=True)
     )
     choices = _Choices(
         targets=jnp.asarray(rows, jnp.int32),
@@ -422,7 +429,7 @@ def _bucket_choices(
         shapes=jnp.asarray([SHAPES.index(name) for name in stream.shapes or SHAPES[:1]], jnp.int32),
     )
     sizes = _Sizes(
-        bucket=Bucket(context, horizon, positions),
+        bucket=Bucket(context, horizon, positions, shapes),
         max_covariates=max(stream.k),
         max_events=int(table.max()),
         catalog_shapes=stream.shapes is None,

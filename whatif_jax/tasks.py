@@ -32,7 +32,12 @@ class Bucket(NamedTuple):
     context: int
     horizon: int
     positions: int  # evaluations of the response that its histories need (`positions_for`)
-    shaped: bool = True  # False: every covariate of every spec is a step, one position an event
+    shapes: tuple[str, ...] = SHAPES  # names of the event shapes that its specs may hold
+
+    @property
+    def shaped(self) -> bool:
+        """Whether a shape other than a step may occur; if not, one position serves an event."""
+        return self.shapes != SHAPES[:1]
 
 
 class TaskSpec(eqx.Module):
@@ -167,7 +172,9 @@ def task_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse
         )
         index = jnp.arange(n_past + n_ahead + 1)
         length = jnp.where(index < n_past, spec.event_length, spec.horizon)
-        return event, jnp.where(index < n_past + n_ahead, profiles(offset, length), 0.0)
+        return event, jnp.where(
+            index < n_past + n_ahead, profiles(offset, length, spec.bucket.shapes), 0.0
+        )
 
     event, shares = _apart(true, windows)
 
@@ -177,8 +184,8 @@ def task_settings(spec: TaskSpec, baselines: Baselines, response: ActiveResponse
         )
         full = jnp.concatenate([_at(spec.factors.T, event), ahead], axis=1) - 1.0
         share = shares[0]
-        for number in range(1, len(SHAPES)):
-            share = jnp.where(spec.shapes[:, None] == number, shares[number], share)
+        for row, name in enumerate(spec.bucket.shapes[1:], start=1):
+            share = jnp.where(spec.shapes[:, None] == SHAPES.index(name), shares[row], share)
         return jnp.where(spec.covariate_mask[:, None], full * share, 0.0)
 
     at = _apart(true, deviation)

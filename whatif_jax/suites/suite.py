@@ -18,10 +18,14 @@ import pyarrow as pa
 
 from ..baselines import Baselines, load_baselines
 from ..catalog import System
+from ..events import SHAPES
 from ..tasks import FUTURES, Bucket, Task, TaskSpec, batched_spec, positions_for, realize
 from .manifest import AXES, SCHEMA, ManifestError
 
 __all__ = ["Suite", "TaskBatch"]
+
+
+_Key = tuple[int, int, tuple[str, ...]]  # context, horizon, event shapes: one bucket each
 
 
 class TaskBatch(NamedTuple):
@@ -131,35 +135,53 @@ class Suite:
         return load_baselines(self.systems, max_covariates=self._sizes[1])
 
     @functools.cached_property
-    def _shaped(self) -> np.ndarray:
-        """Bool [tasks]: some covariate of the task has another event shape than a step."""
+    def _shapes(self) -> list[tuple[str, ...]]:
+        """Event shapes that the bucket of each task evaluates.
+
+        Steps alone where the task has no other shape, else every shape of the whole suite.
+        """
         shape_of = {
-            (system.name, covariate.name): covariate.shape != "step"
+            (system.name, covariate.name): covariate.shape
             for system in self.systems
             for covariate in system.covariates
         }
+        whole = self._whole
+        every = tuple(
+            name for name in SHAPES
+            if name == SHAPES[0] or any(
+                shape_of.get(key) == name for key in whole._system_and_covariate()
+            )
+        )  # fmt: skip
         k = self.column("k")
-        owners = np.repeat(self.column("system"), k)
-        names = _flat(self.table, "covariates")
-        flags = np.array([shape_of.get(key, True) for key in zip(owners, names, strict=True)], bool)
-        return np.logical_or.reduceat(flags, np.cumsum(k) - k) if len(k) else np.zeros(0, bool)
+        if not len(k):
+            return []
+        steps = [shape_of.get(key) == SHAPES[0] for key in self._system_and_covariate()]
+        only_steps = np.logical_and.reduceat(np.array(steps), np.cumsum(k) - k)
+        return [SHAPES[:1] if only else every for only in only_steps.tolist()]
 
-    def _key(self, rows: np.ndarray | slice = slice(None)) -> list[tuple[int, int, bool]]:
-        """(context, horizon, shaped) of rows: what decides a task's bucket."""
-        columns = (self.column("context"), self.column("horizon"), self._shaped)
+    def _system_and_covariate(self) -> list[tuple[str, str]]:
+        """Both names of every covariate of every task, tasks laid end to end."""
+        owners = np.repeat(self.column("system"), self.column("k"))
+        return list(zip(owners.tolist(), _flat(self.table, "covariates").tolist(), strict=True))
+
+    def _key(self, rows: np.ndarray | slice = slice(None)) -> list[_Key]:
+        """What decides a task's bucket, for some rows."""
+        shapes = np.empty(len(self), object)
+        shapes[:] = self._shapes
+        columns = (self.column("context"), self.column("horizon"), shapes)
         return list(zip(*(column[rows].tolist() for column in columns), strict=True))
 
     @functools.cached_property
-    def _sizes(self) -> tuple[dict[tuple[int, int, bool], tuple[int, int]], int]:
+    def _sizes(self) -> tuple[dict[_Key, tuple[int, int]], int]:
         """Of the whole suite: positions and events by bucket key, and the most covariates."""
         if self._whole is not self:
             return self._whole._sizes
         keys, events = self._key(), self.column("n_events").tolist()
         lengths = self.column("event_length").tolist()
-        sizes: dict[tuple[int, int, bool], tuple[int, int]] = {}
+        sizes: dict[_Key, tuple[int, int]] = {}
         for key, n_events, length in zip(keys, events, lengths, strict=True):
             positions, most = sizes.get(key, (0, 0))
-            needed = positions_for(length, n_events, key[2])
+            needed = positions_for(length, n_events, key[2] != SHAPES[:1])
             sizes[key] = (max(positions, needed), max(most, n_events))
         return dict(sorted(sizes.items())), int(self.column("k").max(initial=1))
 
@@ -167,8 +189,8 @@ class Suite:
     def buckets(self) -> tuple[Bucket, ...]:
         """The static shapes of the whole suite."""
         return tuple(
-            Bucket(context, horizon, positions, shaped)
-            for (context, horizon, shaped), (positions, _) in self._sizes[0].items()
+            Bucket(context, horizon, positions, shapes)
+            for (context, horizon, shapes), (positions, _) in self._sizes[0].items()
         )
 
     def specs(self, rows: Sequence[int] | np.ndarray) -> TaskSpec:
@@ -180,8 +202,8 @@ class Suite:
         rows = np.asarray(rows, np.int64)
         keys = sorted(set(self._key(rows)))
         if len(keys) != 1:
-            raise ValueError(f"rows: (context, horizon, shaped) {keys}; expected one of them")
-        context, horizon, shaped = keys[0]
+            raise ValueError(f"rows: (context, horizon, shapes) {keys}; expected one of them")
+        context, horizon, shapes = keys[0]
         (positions, max_events), max_covariates = self._sizes[0][keys[0]], self._sizes[1]
         part = self.table.take(pa.array(rows))
         columns = {
@@ -200,7 +222,7 @@ class Suite:
         stride = _strides(starts, columns, part.column("task_id"))
         baselines = self.baselines
         return batched_spec(
-            Bucket(context, horizon, positions, shaped),
+            Bucket(context, horizon, positions, shapes),
             target=target,
             covariates=covariates,
             covariate_mask=mask,
@@ -261,7 +283,7 @@ class Suite:
 
     def _batches(self, batch_size: int, sharding) -> Iterator[TaskBatch]:
         ids, keys = self.column("task_id"), self._key()
-        rows_of: dict[tuple[int, int, bool], list[int]] = {}
+        rows_of: dict[_Key, list[int]] = {}
         for row, key in enumerate(keys):
             rows_of.setdefault(key, []).append(row)
         for key in sorted(rows_of):
