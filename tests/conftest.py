@@ -12,7 +12,10 @@ from jaxtyping import install_import_hook
 
 # the kernels; modules that take a user's values check those themselves, with their own errors
 install_import_hook(
-    [f"whatif_jax.{name}" for name in ("responses", "events", "tasks", "verification", "sampling")],
+    [
+        f"whatif_jax.{name}"
+        for name in ("responses", "response_table", "events", "tasks", "verification", "sampling")
+    ],
     "beartype.beartype",
 )
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 from ._types import Array, Bool, Float, Int
 from .catalog import System, builtin_systems, load_system, system
 from .events import SHAPES, WHOLE, LayoutRules
-from .responses import ResponseTable, build_response_table, on_device
+from .response_table import ResponseTable, build_response_table, on_device
 
 __all__ = ["BaselineError", "Baselines", "layout_rules", "load_baselines", "read_series"]
 

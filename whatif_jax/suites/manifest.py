@@ -9,10 +9,18 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-__all__ = ["AXES", "SCHEMA", "ManifestError", "read_manifest", "write_manifest"]
+__all__ = [
+    "AXES",
+    "SCHEMA",
+    "ManifestError",
+    "flat_values",
+    "read_manifest",
+    "write_manifest",
+]
 
 SCHEMA = pa.schema(
     [
@@ -96,3 +104,13 @@ def write_manifest(table: pa.Table, path: str | Path, metadata: Mapping[str, str
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def flat_values(table: pa.Table, name: str) -> np.ndarray:
+    """All values of a column, lists laid end to end."""
+    values = table.column(name).combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([])
+    while pa.types.is_list(values.type):
+        values = values.flatten()
+    return values.to_numpy(zero_copy_only=False)

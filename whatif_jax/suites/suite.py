@@ -5,8 +5,6 @@ References:
 """
 
 import functools
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +18,8 @@ from ..baselines import Baselines, load_baselines
 from ..catalog import System
 from ..events import SHAPES
 from ..tasks import FUTURES, Bucket, Task, TaskSpec, batched_spec, positions_for, realize
-from .manifest import AXES, SCHEMA, ManifestError
+from .fingerprint import fingerprint_of
+from .manifest import AXES, ManifestError, flat_values
 
 __all__ = ["Suite", "TaskBatch"]
 
@@ -162,7 +161,9 @@ class Suite:
     def _system_and_covariate(self) -> list[tuple[str, str]]:
         """Both names of every covariate of every task, tasks laid end to end."""
         owners = np.repeat(self.column("system"), self.column("k"))
-        return list(zip(owners.tolist(), _flat(self.table, "covariates").tolist(), strict=True))
+        return list(
+            zip(owners.tolist(), flat_values(self.table, "covariates").tolist(), strict=True)
+        )
 
     def _key(self, rows: np.ndarray | slice = slice(None)) -> list[_Key]:
         """What decides a task's bucket, for some rows."""
@@ -214,11 +215,11 @@ class Suite:
         target, covariates, mask = self._columns_of(part, max_covariates)
         starts = np.zeros((count, max_events), np.int32)
         event_mask = np.arange(max_events)[None] < columns["n_events"][:, None]
-        starts[event_mask] = _flat(part, "event_starts")
+        starts[event_mask] = flat_values(part, "event_starts")
         factors = np.ones((count, max_events, max_covariates), np.float32)
-        factors[event_mask[:, :, None] & mask[:, None, :]] = _flat(part, "factors")
+        factors[event_mask[:, :, None] & mask[:, None, :]] = flat_values(part, "factors")
         future_factors = np.ones((count, max_covariates), np.float32)
-        future_factors[mask] = _flat(part, "future_factors")
+        future_factors[mask] = flat_values(part, "future_factors")
         stride = _strides(starts, columns, part.column("task_id"))
         baselines = self.baselines
         return batched_spec(
@@ -249,7 +250,7 @@ class Suite:
         rows = {key: baselines.row(*key) for key in set(keys)}
         target = np.array([rows[key] for key in keys], np.int32)
         mask = np.arange(width)[None] < part.column("k").to_numpy()[:, None]
-        names = np.array(_flat(part, "covariates"), object)
+        names = np.array(flat_values(part, "covariates"), object)
         owner = np.repeat(np.array([key[0] for key in keys], object), mask.sum(axis=1))
         covariates = np.zeros((len(keys), width), np.int32)
         numbers = np.zeros(len(names), np.int32)
@@ -325,67 +326,7 @@ class Suite:
 
         Depends on values alone, not on how or by which library a file was written.
         """
-        digest = hashlib.sha256(b"whatif-suite-1")
-        for field in SCHEMA:
-            digest.update(f"\0{field.name}\0".encode())
-            column = self.table.column(field.name)
-            if pa.types.is_string(field.type) or field.name == "covariates":
-                digest.update(json.dumps(column.to_pylist()).encode())
-            else:
-                kind = "<f4" if "factors" in field.name else "<i8"
-                digest.update(_flat(self.table, field.name).astype(kind).tobytes())
-        # shapes of the lists follow from n_events and k, which are hashed
-        used = set(
-            zip(
-                self.table.column("system").to_pylist(),
-                self.table.column("target").to_pylist(),
-                strict=True,
-            )
-        )
-        baselines = self.baselines
-        for row, key in enumerate(baselines.targets):
-            if key in used:
-                digest.update(f"\0{key[0]}/{key[1]}\0".encode())
-                digest.update(baselines.series(row).astype("<f4").tobytes())
-        for system in self.systems:
-            for target in system.targets:
-                if (system.name, target.name) in used:
-                    digest.update(canonical_response(system, target.name).encode())
-        return digest.hexdigest()
-
-
-def canonical_response(system: System, name: str) -> str:
-    """What the catalog says of one target's response, as canonical JSON (no provenance)."""
-    target = system.target(name)
-    kind = target.class_
-
-    def response(item) -> list:
-        return [item.form, sorted((k, float(v)) for k, v in item.constants.items()), item.acts]
-
-    return json.dumps(
-        {
-            "primary": [target.primary.covariate, response(target.primary.response)],
-            "secondaries": [
-                [other.covariate, float(other.weight), response(other.response),
-                 other.offset_scale]
-                for other in target.secondaries
-            ],
-            "class": [kind.combine, float(kind.damping), float(kind.floor),
-                      [float(value) for value in kind.clip or ()]],
-            "covariates": [[c.name, float(c.base), c.shape] for c in system.covariates],
-        },
-        sort_keys=True,
-    )  # fmt: skip
-
-
-def _flat(table: pa.Table, name: str) -> np.ndarray:
-    """All values of a column, lists laid end to end."""
-    values = table.column(name).combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([])
-    while pa.types.is_list(values.type):
-        values = values.flatten()
-    return values.to_numpy(zero_copy_only=False)
+        return fingerprint_of(self.table, self.systems, self.baselines)
 
 
 def _numbers(column, names: Sequence[str]) -> np.ndarray:
