@@ -64,7 +64,7 @@ def test_every_row_is_verified_and_is_its_spec(stream, baselines):
 
 
 def test_rejected_draws_are_redrawn_and_shift_no_other_row(baselines):
-    # flowrate_10 fails most draws; the rows of the other target must not change with it there
+    # velocity_10 fails most draws; the rows of the other target must not change with it there
     easy = dict(SMALL, targets=["velocity_21", "velocity_10"], n_events=(4,), baselines=baselines)
     mixed = TaskStream(3, **easy)
     rows = [mixed.batch_at(step) for step in range(12)]
@@ -167,7 +167,8 @@ def test_one_program_per_bucket(stream, baselines):
         ("buckets", {"buckets": []}),
         ("buckets", {"buckets": [(9000, 128)]}),
         ("k", {"k": (0, 1)}),
-        ("k", {"k": (7,)}),
+        ("max_covariates", {"k": (7,)}),
+        ("buckets", {"buckets": [(512, 2000)]}),
         ("event_lengths", {"event_lengths": ()}),
         ("event_lengths", {"event_lengths": (512,), "buckets": [(512, 64)]}),
         ("n_events", {"n_events": "many"}),
@@ -176,6 +177,10 @@ def test_one_program_per_bucket(stream, baselines):
         ("shapes", {"shapes": ("square",)}),
         ("factor_range", {"factor_range": (1.5, 2.0)}),
         ("targets", {"targets": ["nothing"]}),
+        ("targets", {"targets": []}),
+        ("k", {"k": 3}),
+        ("buckets", {"buckets": (512, 64)}),
+        ("event_lengths", {"event_lengths": 32}),
         ("targets", {"targets": ["is_COOL_on"]}),
         ("sharding", {"sharding": "all"}),
     ],

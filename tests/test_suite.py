@@ -240,14 +240,61 @@ def test_manifests_that_are_not_one_are_refused(suite, tmp_path):
     with pytest.raises(ManifestError, match="not dense"):
         load_suite(tmp_path / "c.parquet")
     rows = part.to_pylist()
-    rows[0]["event_starts"] = [5, 50, 61][: rows[0]["n_events"]] or [5]
     rows[0]["event_starts"] = [-3 + 40 * i for i in range(rows[0]["n_events"])]
     write_manifest(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "d.parquet", {})
     with pytest.raises(ManifestError, match="event_starts: task 0"):
         list(load_suite(tmp_path / "d.parquet").batches(4))
-    rows = part.to_pylist()
-    rows[1]["covariates"] = ["nothing"] * rows[1]["k"]
-    write_manifest(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "e.parquet", {})
-    with pytest.raises(ManifestError, match=r"covariates: \['nothing'\] not in system"):
-        list(load_suite(tmp_path / "e.parquet").batches(4))
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_take_wants_row_numbers_or_a_mask(suite):
+    part = suite.take(range(10))
+    mask = np.zeros(10, bool)
+    mask[7] = True
+    assert part.take(mask).column("task_id").tolist() == [7]
+    assert len(part.take([])) == 0
+    for rows in (mask[:3], [1.5], [10], [-1], 3, [[0, 1]], "a", None):
+        with pytest.raises(ValueError, match="^rows: .*expected row numbers in 0 .. 9"):
+            part.take(rows)
+
+
+def test_a_batch_is_no_larger_than_the_largest_bucket(suite):
+    part = suite.where(system="gridlabd", context_pair="C1", event_length=32).take(range(5))
+    largest = max(suite._key().count(key) for key in set(suite._key()))
+    batch = next(part.batches(10**6))
+    assert batch.task.history.shape[0] == largest
+    assert batch.mask.sum() <= 5
+
+
+def test_what_is_no_manifest_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(ManifestError, match="is not a parquet file"):
+        load_suite(tmp_path / "manifest.json")
+    with pytest.raises(ManifestError, match="^suite: 5; expected"):
+        load_suite(5)
+
+
+@pytest.mark.parametrize(
+    "column, change, expected",
+    [
+        ("window_start", lambda row: 8600, "a window inside the baseline"),
+        ("window_start", lambda row: -500, "a window inside the baseline"),
+        ("covariates", lambda row: ["nothing"] * row["k"], "distinct covariates"),
+        ("covariates", lambda row: row["covariates"][::-1], "its primary first"),
+        ("covariates", lambda row: row["covariates"][:1] * row["k"], "distinct covariates"),
+        ("future_factors", lambda row: [float("nan")] * row["k"], "finite factors above 0"),
+        ("future_factors", lambda row: [2.0] * (row["k"] + 1), "one value an event or cov"),
+        ("factors", lambda row: [[0.0] * row["k"]] * row["n_events"], "finite factors above 0"),
+        ("factors", lambda row: [[2.0]] * row["n_events"], "one value a covariate in every event"),
+        ("event_length", lambda row: 0, "at least 1"),
+        ("event_starts", lambda row: [], "one value an event"),
+    ],
+)
+def test_rows_that_are_no_tasks_are_refused(suite, tmp_path, column, change, expected):
+    rows = suite.where(k=2, system="opendc").take(range(3)).table.to_pylist()
+    for number, row in enumerate(rows):
+        row["task_id"] = number
+    rows[1][column] = change(rows[1])
+    write_manifest(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "a.parquet", {})
+    with pytest.raises(ManifestError, match=f"^task 1: {column} is .*{expected}"):
+        load_suite(tmp_path / "a.parquet")

@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.oracle.drawn_numbers import draw_row
 from tests.oracle.reference import reference_task
-from tests.rows import as_suite, assert_close, random_rows, realized
-from whatif_jax import FUTURES, Bucket, load_baselines, realize, root_key, sample_spec
+from tests.rows import FIELDS, as_suite, assert_close, random_rows, realized
+from whatif_jax import (
+    FUTURES,
+    Bucket,
+    TaskStream,
+    load_baselines,
+    realize,
+    root_key,
+    sample_spec,
+)
 from whatif_jax.baselines import read_series
 from whatif_jax.catalog import system
 from whatif_jax.events import SHAPES
@@ -83,10 +92,8 @@ def test_equals_the_oracle_to_rounding_in_float64():
         found = realized(as_suite(rows))
     for row in rows:
         series = read_series(system(row["system"]))[0][row["target"]].astype(np.float64)
-        expected = reference_task(row, series)
         # factors are kept in float32, so the oracle must read the same numbers
         exact = reference_task(_in_float32(row), series)
-        del expected
         assert_close(found[row["task_id"]], exact, np.abs(series).mean(), 1e-9, 1e-9, row["target"])
 
 
@@ -242,6 +249,15 @@ def test_event_shapes_reach_the_covariates(baselines):
         ("horizon", {"horizon": 129}),
         ("bucket", {"event_length": 256, "n_events": 2, "bucket": Bucket(1024, 128, 100)}),
         ("target", {"target": 100}),
+        ("future", {"future": 2}),
+        ("future", {"future": "novel"}),
+        ("key", {"key": 0}),
+        ("k", {"k": np.int64(6)}),
+        ("n_events", {"n_events": np.int64(65)}),
+        ("max_covariates", {"k": 6, "max_covariates": 6}),
+        ("bucket", {"bucket": Bucket(1024, 128, 64, ("step",)), "k": 2}),
+        ("bucket", {"bucket": Bucket(1024, 128, 64, ("bell",))}),
+        ("bucket", {"bucket": Bucket(1024, 128, 1, ("step",)), "n_events": 2}),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused_by_name(baselines, field, change):
@@ -286,3 +302,46 @@ def test_a_subset_of_systems_gives_the_same_tasks(baselines):
         strict=True,
     ):
         np.testing.assert_allclose(leaf, other, rtol=2e-6, atol=1e-6)
+
+
+def test_more_covariates_than_the_baselines_were_loaded_for_are_refused():
+    # a table loaded for one covariate has no terms for the others
+    narrow = load_baselines(["opendc"], max_covariates=1)
+    sizes = dict(bucket=BUCKET, event_length=32, n_events=1, future=0, key=jax.random.key(0))
+    spec = sample_spec(narrow, 0, k=1, **sizes)
+    assert spec.covariates.shape == (1,)
+    wide = sample_spec(load_baselines(["opendc"]), 0, k=2, **sizes)
+    with pytest.raises(ValueError, match="^max_covariates: 5 .*expected at most 1"):
+        realize(wide, narrow)
+    with pytest.raises(ValueError, match="^max_covariates: 5"):
+        TaskStream(0, 4, k=(5,), baselines=narrow)
+    assert TaskStream(0, 4, baselines=narrow).k == (1,)
+
+
+def test_all_covariates_of_a_system_equal_the_oracle():
+    # K beyond the benchmark's five: every secondary response of gridlabd, phi's cosine among them
+    loaded = load_baselines(["gridlabd"], max_covariates=21)
+    generator = np.random.default_rng(3)
+    for target in ("total_load", "air_temperature", "heating_demand", "is_AUX_on"):
+        row = draw_row(
+            generator, "gridlabd", target, k=21, context_pair="C1", event_length=64,
+            setting="fewest", future="novel",
+        )  # fmt: skip
+        number = loaded.row("gridlabd", target)
+        spec = sample_spec(
+            loaded, number, bucket=Bucket(1024, 128, 32), k=21, event_length=64, n_events=1,
+            future=1, max_events=1, key=jax.random.key(0),
+        )  # fmt: skip
+        spec = eqx.tree_at(
+            lambda s: (s.factors, s.future_factors, s.window_start),
+            spec,
+            (
+                jnp.asarray(row["factors"], jnp.float32),
+                jnp.asarray(row["future_factors"], jnp.float32),
+                jnp.asarray(row["window_start"], jnp.int32),
+            ),
+        )
+        series = loaded.series(number).astype(np.float64)
+        found = {name: getattr(realize(spec, loaded), name) for name in FIELDS}
+        expected = reference_task(_in_float32(row), series)
+        assert_close(found, expected, np.abs(series).mean(), 1e-4, 1e-4, target)

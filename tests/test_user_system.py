@@ -69,9 +69,10 @@ def test_its_tasks_follow_its_responses(suite):
 
 def test_its_stream(folder):
     stream = TaskStream(
-        0, batch_size=4, buckets=[(512, 64)], systems=[folder / "brewery.toml"], k=(1, 2),
+        0, batch_size=4, buckets=[(512, 64)], systems=[folder / "brewery.toml"],
         event_lengths=(32, 64),
     )  # fmt: skip
+    assert stream.k == (1, 2)  # as many covariates as there are
     batch = stream.check(stream.batch_at(0))
     assert batch.task.history_covariates.shape == (4, 2, 512)
 
@@ -92,6 +93,10 @@ def test_a_composition_that_is_not_there_writes_nothing(folder):
         (lambda c: c.pop("tank_temperature"), "target tank_temperature: column missing"),
         (lambda c: c["cooling_power"].__setitem__(7, np.nan), "row 7 is nan; expected finite"),
         (
+            lambda c: c.update(cooling_power=np.arange(2880)),
+            "cooling_power: column of int64; expected float32",
+        ),
+        (
             lambda c: c.update({name: values[:-1] for name, values in c.items()}),
             "2879 rows; expected steps = 2880",
         ),
@@ -105,6 +110,16 @@ def test_baseline_files_that_do_not_hold_what_they_must(tmp_path, change, messag
     parquet.write_table(pa.table(columns), tmp_path / "brewery.parquet")
     with pytest.raises(BaselineError, match=message):
         load_baselines([tmp_path / "brewery.toml"])
+
+
+def test_systems_that_are_not_there_or_never_vary(tmp_path):
+    with pytest.raises(BaselineError, match="systems: 'nope'; expected one of opendc"):
+        TaskStream(0, 4, systems=["nope"])
+    shutil.copy(FILE, tmp_path)
+    still = {name: np.ones(2880, np.float32) for name in ("cooling_power", "tank_temperature")}
+    parquet.write_table(pa.table(still), tmp_path / "brewery.parquet")
+    with pytest.raises(ValueError, match="every target of brewery is constant"):
+        TaskStream(0, 4, systems=[tmp_path / "brewery.toml"])
 
 
 def test_a_missing_baseline_and_doubled_systems(tmp_path, folder):

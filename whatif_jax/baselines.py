@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from ._types import Array, Bool, Float, Int
@@ -57,9 +58,19 @@ class Baselines(eqx.Module):
     pool: Float[Array, "targets pool"]  # history factors, sorted
     n_below: Int[Array, " targets"]  # pool values below 1 come first
     n_pool: Int[Array, " targets"]
+    max_covariates: int = eqx.field(static=True)  # of a task: responses hold the terms up to it
     systems: tuple[str, ...] = eqx.field(static=True)
     targets: tuple[tuple[str, str], ...] = eqx.field(static=True)  # (system, target) of each row
     covariates: tuple[tuple[str, ...], ...] = eqx.field(static=True)  # names, per system
+
+    def check_width(self, k: int) -> None:
+        """Refuse tasks of more covariates than the loaded responses hold terms for."""
+        if k > self.max_covariates:
+            raise ValueError(
+                f"max_covariates: {k} covariates a task; expected at most "
+                f"{self.max_covariates}, what these baselines were loaded for: "
+                f"load_baselines(..., max_covariates={k})"
+            )
 
     def row(self, system: str, target: str) -> int:
         """Row number of a target. Raises KeyError naming what is there."""
@@ -105,6 +116,11 @@ def read_series(source: System) -> tuple[dict[str, np.ndarray], dict]:
                 f"{path}: target {target.name}: column missing; expected one float32 column a "
                 f"target, found {table.column_names}"
             )
+        if not pa.types.is_floating(table.schema.field(target.name).type):
+            raise BaselineError(
+                f"{path}: target {target.name}: column of "
+                f"{table.schema.field(target.name).type}; expected float32"
+            )
         values = table.column(target.name).to_numpy().astype(np.float32)
         if len(values) != source.steps:
             raise BaselineError(
@@ -136,8 +152,13 @@ def _resolve(systems: Sequence[str | Path | System] | None) -> tuple[System, ...
             found.append(item)
         elif isinstance(item, str) and item in builtin_systems():
             found.append(system(item))
-        else:
+        elif Path(item).is_file():
             found.append(load_system(item))
+        else:
+            raise BaselineError(
+                f"systems: {str(item)!r}; expected one of {', '.join(builtin_systems())} or the "
+                f"path of a catalog file"
+            )
     names = [item.name for item in found]
     if len(set(names)) != len(names) or not names:
         raise BaselineError(f"systems: {names}; expected at least one, and distinct names")
@@ -229,6 +250,7 @@ def load_baselines(
         pool=jax.device_put(pool),
         n_below=on_device(facts["n_below"], np.int32),
         n_pool=on_device(facts["n_pool"], np.int32),
+        max_covariates=most,
         systems=tuple(item.name for item in loaded),
         targets=tuple((item.name, target.name) for item, target in rows),
         covariates=tuple(tuple(c.name for c in item.covariates) for item in loaded),

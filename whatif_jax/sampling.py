@@ -4,15 +4,16 @@ References:
     SPEC §4 (factors), §5 (layout); paper, appendix B.4.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from ._types import Array, PRNGKeyArray
 from .baselines import Baselines
-from .events import LayoutRules, layout, place
+from .events import SHAPES, LayoutRules, layout, place
 from .tasks import FUTURES, Bucket, TaskSpec, positions_for
 
 __all__ = ["bucket_for", "root_key", "sample_spec"]
@@ -37,7 +38,15 @@ def root_key(seed: int) -> PRNGKeyArray:
 
 
 def bucket_for(context: int, horizon: int, event_length: int, n_events: int) -> Bucket:
-    """The smallest bucket that holds tasks of these sizes."""
+    """The smallest bucket that holds tasks of these sizes.
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or the events do not fit.
+    """
+    for name, value in (("context", context), ("horizon", horizon)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name}: {value!r}; expected a whole number of at least 1")
+    layout(context, event_length, n_events)
     return Bucket(context, horizon, positions_for(event_length, n_events))
 
 
@@ -111,20 +120,20 @@ def factors_from(
 
 def sample_spec(
     baselines: Baselines,
-    target: Array | int,
+    target: ArrayLike,
     *,
     bucket: Bucket,
-    k: Array | int,
-    event_length: Array | int,
-    n_events: Array | int,
-    future: Array | int,
-    context: Array | int | None = None,
-    horizon: Array | int | None = None,
-    max_covariates: int = 5,
+    k: ArrayLike,
+    event_length: ArrayLike,
+    n_events: ArrayLike,
+    future: Any,
+    context: ArrayLike | None = None,
+    horizon: ArrayLike | None = None,
+    max_covariates: int | None = None,
     max_events: int = 64,
     shapes: Array | None = None,
     factor_range: tuple[float, float] | None = None,
-    key: PRNGKeyArray,
+    key: Any,
 ) -> TaskSpec:
     """Draw one task. All sizes but the bucket and the maxima may be traced; vmap over any of them.
 
@@ -140,7 +149,7 @@ def sample_spec(
         future: number in `FUTURES`.
         context: steps of the history, the bucket's when omitted.
         horizon: steps of the future, the bucket's when omitted.
-        max_covariates: K axis of the spec.
+        max_covariates: K axis of the spec; what the baselines were loaded for when omitted.
         max_events: E axis of the spec.
         shapes: event shape of each covariate ([K], numbers in `events.SHAPES`) in place of the
             catalog's.
@@ -159,10 +168,30 @@ def sample_spec(
     """
     context = bucket.context if context is None else context
     horizon = bucket.horizon if horizon is None else horizon
+    max_covariates = baselines.max_covariates if max_covariates is None else max_covariates
+    target, k, event_length, n_events, future, context, horizon = (
+        int(value) if isinstance(value, np.integer) else value
+        for value in (target, k, event_length, n_events, future, context, horizon)
+    )
+    if isinstance(future, str) or (isinstance(future, int) and not 0 <= future < len(FUTURES)):
+        raise ValueError(
+            f"future: {future!r}; expected the number of one of {', '.join(FUTURES)} in FUTURES"
+        )
+    if not isinstance(key, jax.Array):
+        raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
     _check_sizes(
-        baselines, bucket, target, k, event_length, n_events, context, horizon, max_covariates,
+        baselines,
+        bucket,
+        target,
+        k,
+        event_length,
+        n_events,
+        context,
+        horizon,
+        max_covariates,
         max_events,
-    )  # fmt: skip
+        shapes is not None,
+    )
     target, k, event_length, n_events, context, horizon, future = (
         jnp.asarray(value, jnp.int32)
         for value in (target, k, event_length, n_events, context, horizon, future)
@@ -202,41 +231,67 @@ def sample_spec(
 
 
 def _check_sizes(
-    baselines, bucket, target, k, event_length, n_events, context, horizon, max_covariates,
-    max_events,
-):  # fmt: skip
+    baselines: Baselines,
+    bucket: Bucket,
+    target: ArrayLike,
+    k: ArrayLike,
+    event_length: ArrayLike,
+    n_events: ArrayLike,
+    context: ArrayLike,
+    horizon: ArrayLike,
+    max_covariates: int,
+    max_events: int,
+    own_shapes: bool,
+) -> None:
     """Check what is concrete; traced sizes are the caller's to vouch for."""
-
-    def known(*values):
-        return all(isinstance(value, int) for value in values)
-
-    if known(k) and not 1 <= k <= max_covariates:
+    baselines.check_width(max_covariates)
+    if bucket.shapes[:1] != SHAPES[:1] or not set(bucket.shapes) <= set(SHAPES):
+        raise ValueError(
+            f"bucket: shapes {bucket.shapes}; expected {SHAPES[0]!r} first, then some of {SHAPES}"
+        )
+    if isinstance(k, int) and not 1 <= k <= max_covariates:
         raise ValueError(f"k: {k}; expected 1 .. max_covariates = {max_covariates}")
-    if known(n_events) and not 1 <= n_events <= max_events:
+    if isinstance(n_events, int) and not 1 <= n_events <= max_events:
         raise ValueError(f"n_events: {n_events}; expected 1 .. max_events = {max_events}")
-    if known(context) and not 1 <= context <= bucket.context:
+    if isinstance(context, int) and not 1 <= context <= bucket.context:
         raise ValueError(f"context: {context}; expected 1 .. {bucket.context}, the bucket's")
-    if known(horizon) and not 1 <= horizon <= bucket.horizon:
+    if isinstance(horizon, int) and not 1 <= horizon <= bucket.horizon:
         raise ValueError(f"horizon: {horizon}; expected 1 .. {bucket.horizon}, the bucket's")
-    if known(event_length, n_events, context):
-        layout(context, event_length, n_events)  # raises where the events do not fit
-    if known(event_length, n_events) and bucket.shaped:
-        needed = positions_for(event_length, n_events)
+    if isinstance(event_length, int) and isinstance(n_events, int):
+        needed = positions_for(event_length, n_events, bucket.shaped)
         if needed > bucket.positions:
             raise ValueError(
                 f"bucket: {bucket.positions} positions; expected at least {needed} for {n_events} "
                 f"events of {event_length} steps"
             )
-    if (
-        known(target)
-        and known(context, horizon)
-        and not isinstance(baselines.length, jax.core.Tracer)
-    ):
-        if not 0 <= target < len(baselines.targets):
-            raise ValueError(f"target: row {target}; expected 0 .. {len(baselines.targets) - 1}")
+    if not isinstance(target, int) or isinstance(baselines.length, jax.core.Tracer):
+        return
+    if not 0 <= target < len(baselines.targets):
+        raise ValueError(f"target: row {target}; expected 0 .. {len(baselines.targets) - 1}")
+    name = "/".join(baselines.targets[target])
+    if isinstance(k, int) and k > int(baselines.n_covariates[target]):
+        raise ValueError(
+            f"k: {k}; expected at most {int(baselines.n_covariates[target])}, the covariates of "
+            f"{name}"
+        )
+    if isinstance(event_length, int) and isinstance(n_events, int) and isinstance(context, int):
+        rules = LayoutRules(
+            int(baselines.gap[target]),
+            int(baselines.prefix[target]),
+            int(baselines.end_buffer[target]),
+        )
+        layout(context, event_length, n_events, rules)  # raises where the events do not fit
+    if isinstance(context, int) and isinstance(horizon, int):
         steps = int(baselines.length[target])
         if context + horizon > steps:
             raise ValueError(
-                f"context: {context} + horizon {horizon} do not fit the {steps} steps of "
-                f"{'/'.join(baselines.targets[target])}"
+                f"context: {context} + horizon {horizon} do not fit the {steps} steps of {name}"
+            )
+    if not own_shapes and isinstance(k, int):
+        columns = np.asarray(baselines.order[target, :k])
+        wanted = {SHAPES[number] for number in np.asarray(baselines.shape[target])[columns]}
+        if not wanted <= set(bucket.shapes):
+            raise ValueError(
+                f"bucket: shapes {bucket.shapes}; expected {sorted(wanted)} among them, the shapes "
+                f"of the covariates of {name}"
             )

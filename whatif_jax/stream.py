@@ -34,6 +34,7 @@ __all__ = ["StreamBatch", "StreamError", "TaskStream"]
 # Draws of one row before the stream gives up on it. A row that fails draws target and sizes anew,
 # so only a stream whose every choice fails verification gets here.
 ATTEMPTS = 64
+DEFAULT_MOST = 5  # covariates of a task, as in the frozen suite
 
 
 class StreamError(RuntimeError):
@@ -64,7 +65,7 @@ class TaskStream:
             batch has one shape and each pair compiles once.
         systems: built-in names, catalog paths or `System` objects; ignored if `baselines` is given.
         targets: names, or "system/name", to draw from; all that vary when omitted.
-        k: numbers of covariates to draw from.
+        k: numbers of covariates to draw from; 1 to 5, as far as every target has them, if None.
         event_lengths: lengths of events to draw from; those that do not fit a bucket are left out
             of it.
         n_events: numbers of events to draw from, or "powers" for every power of two that fits.
@@ -87,7 +88,7 @@ class TaskStream:
     buckets: Sequence[tuple[int, int]] = ((1024, 128),)
     systems: Sequence[Any] | None = None
     targets: Sequence[str] | None = None
-    k: Sequence[int] = (1, 2, 3, 4, 5)
+    k: Sequence[int] | None = None
     event_lengths: Sequence[int] = (32, 64, 128, 256, 512)
     n_events: Sequence[int] | str = "powers"
     novel: float = 0.5
@@ -103,12 +104,20 @@ class TaskStream:
         check_fields(self)
         baselines = self.baselines
         if baselines is None:
-            baselines = load_baselines(self.systems, max_covariates=max(self.k))
+            most = DEFAULT_MOST if self.k is None else max(self.k)
+            baselines = load_baselines(self.systems, max_covariates=most)
             object.__setattr__(self, "baselines", baselines)
         rows = target_rows(baselines, self.targets)
+        k = self.k
+        if k is None:
+            least = int(np.min(np.asarray(baselines.n_covariates)[rows]))
+            k = range(1, 1 + min(DEFAULT_MOST, baselines.max_covariates, least))
+        k = tuple(k)
+        baselines.check_width(max(k))
+        object.__setattr__(self, "k", k)
         choices, sizes = [], []
         for context, horizon in self.buckets:
-            choice, size = bucket_choices(self, baselines, rows, context, horizon)
+            choice, size = bucket_choices(self, baselines, k, rows, context, horizon)
             choices.append(choice)
             sizes.append(size)
         object.__setattr__(self, "_choices", tuple(choices))

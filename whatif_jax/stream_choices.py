@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from ._types import Array, PRNGKeyArray
-from .baselines import Baselines
+from .baselines import LEFT_PADDING, RIGHT_PADDING, Baselines
 from .events import SHAPES, LayoutRules, fits, most_events
 from .sampling import root_key
 from .tasks import Bucket, positions_for
@@ -80,20 +80,22 @@ def check_fields(stream: "TaskStream") -> None:
     """Everything that can be said of the fields before the catalog is loaded."""
 
     def whole_numbers(name: str) -> None:
-        values = list(getattr(stream, name))
+        given = getattr(stream, name)
+        values: list = list(given) if np.iterable(given) else [None]
         good = values and all(
             isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
             for value in values
         )
         if not good:
-            raise ValueError(f"{name}: {values!r}; expected whole numbers of at least 1")
+            raise ValueError(f"{name}: {given!r}; expected some whole numbers of at least 1")
         object.__setattr__(stream, name, tuple(int(value) for value in values))
 
     if isinstance(stream.batch_size, bool) or not isinstance(stream.batch_size, int | np.integer):
         raise ValueError(f"batch_size: {stream.batch_size!r}; expected an integer >= 1")
     if stream.batch_size < 1:
         raise ValueError(f"batch_size: {stream.batch_size}; expected an integer >= 1")
-    whole_numbers("k")
+    if stream.k is not None:
+        whole_numbers("k")
     whole_numbers("event_lengths")
     if stream.n_events != "powers":
         if isinstance(stream.n_events, str):
@@ -101,9 +103,22 @@ def check_fields(stream: "TaskStream") -> None:
         whole_numbers("n_events")
     if not 0.0 <= stream.novel <= 1.0:
         raise ValueError(f"novel: {stream.novel!r}; expected a probability in [0, 1]")
-    buckets = tuple(tuple(int(size) for size in pair) for pair in stream.buckets)
-    if not buckets or any(len(pair) != 2 or min(pair) < 1 for pair in buckets):
+    pairs: list = list(stream.buckets) if np.iterable(stream.buckets) else [None]
+    whole = all(
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and all(isinstance(size, int | np.integer) and size >= 1 for size in pair)
+        for pair in pairs
+    )
+    if not pairs or not whole:
         raise ValueError(f"buckets: {stream.buckets!r}; expected (context, horizon) pairs >= 1")
+    for context, horizon in pairs:
+        if context > LEFT_PADDING or horizon > RIGHT_PADDING:
+            raise ValueError(
+                f"buckets: ({context}, {horizon}); expected a context of at most {LEFT_PADDING} "
+                f"and a horizon of at most {RIGHT_PADDING}"
+            )
+    buckets = tuple(tuple(int(size) for size in pair) for pair in pairs)
     object.__setattr__(stream, "buckets", buckets)
     for name in stream.shapes or ():
         if name not in SHAPES:
@@ -129,9 +144,16 @@ def target_rows(baselines: Baselines, names: "Sequence[str] | None") -> np.ndarr
     """Rows of the named targets; constant ones are refused, or left out when none is named."""
     constant = np.asarray(baselines.constant)
     if names is None:
+        if constant.all():
+            raise ValueError(
+                f"systems: every target of {', '.join(baselines.systems)} is constant; expected "
+                f"series that vary"
+            )
         return np.flatnonzero(~constant)
     if isinstance(names, str):
         names = [names]
+    if not len(names):
+        raise ValueError("targets: []; expected target names, or None for all that vary")
     rows = []
     for name in names:
         found = [
@@ -153,7 +175,12 @@ def target_rows(baselines: Baselines, names: "Sequence[str] | None") -> np.ndarr
 
 
 def bucket_choices(
-    stream: "TaskStream", baselines: Baselines, rows: np.ndarray, context: int, horizon: int
+    stream: "TaskStream",
+    baselines: Baselines,
+    k: tuple[int, ...],
+    rows: np.ndarray,
+    context: int,
+    horizon: int,
 ) -> tuple[Choices, Sizes]:
     """Choices and static sizes of one bucket; ValueError where nothing fits it."""
     rows = rows[np.asarray(baselines.length)[rows] >= context + horizon]
@@ -163,8 +190,8 @@ def bucket_choices(
             f"{int(np.max(np.asarray(baselines.length)))} steps together"
         )
     most_k = int(np.min(np.asarray(baselines.n_covariates)[rows]))
-    if max(stream.k) > most_k:
-        raise ValueError(f"k: {max(stream.k)}; expected at most {most_k} for these targets")
+    if max(k) > most_k:
+        raise ValueError(f"k: {max(k)}; expected at most {most_k} for these targets")
     rules = {
         LayoutRules(*(int(value) for value in values))
         for values in zip(
@@ -208,7 +235,7 @@ def bucket_choices(
     )
     choices = Choices(
         targets=jnp.asarray(rows, jnp.int32),
-        k=jnp.asarray(stream.k, jnp.int32),
+        k=jnp.asarray(k, jnp.int32),
         event_lengths=jnp.asarray(lengths, jnp.int32),
         counts=jnp.asarray(table),
         n_counts=jnp.asarray([len(wanted) for wanted in counts], jnp.int32),
@@ -217,7 +244,7 @@ def bucket_choices(
     )
     sizes = Sizes(
         bucket=Bucket(context, horizon, positions, shapes),
-        max_covariates=max(stream.k),
+        max_covariates=max(k),
         max_events=int(table.max()),
         catalog_shapes=stream.shapes is None,
         factor_range=stream.factor_range,

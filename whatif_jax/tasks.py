@@ -133,6 +133,7 @@ def _true(baselines: Baselines) -> Array:
 
 def active_response(spec: TaskSpec, baselines: Baselines) -> ActiveResponse:
     """The response of the spec's target to its covariates."""
+    baselines.check_width(spec.covariates.shape[-1])
     return baselines.responses.select(
         spec.target, spec.covariates, spec.covariate_mask, baselines.mean_magnitude[spec.target]
     )

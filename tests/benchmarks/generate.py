@@ -17,6 +17,7 @@ import numpy as np
 
 from tests.oracle.reference import reference_task, reference_task_at_once
 from whatif_jax import TaskStream, load_suite
+from whatif_jax.baselines import read_series
 from whatif_jax.suites.suite import _realize_batch
 
 BATCHES = (64, 256, 1024)
@@ -154,6 +155,9 @@ def run(repeats: int) -> str:
         f"| new process to first suite batch of 64 | {in_new_process(FIRST_BATCH):.1f} |",
         f"| new process to first stream batch of 64 at C2 | {in_new_process(FIRST_STREAM):.1f} |",
     ]
+    for system in load_suite("whatif-v1").systems:
+        took = min(seconds(lambda system=system: read_series(system)) for _ in range(5))
+        lines.append(f"| read the baseline file of {system.name} | {took:.3f} |")
     for key, took in compile_seconds.items():
         kind = "with bells" if len(key[2]) > 1 else "steps only"
         lines.append(f"| compile one bucket, {kind}, tracing and first run included | {took:.1f} |")

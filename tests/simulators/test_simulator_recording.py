@@ -1,6 +1,5 @@
 """The checks that every recording passes, and baseline files."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -135,12 +134,7 @@ def test_compare(tmp_path):
 def test_cached_files_are_those_of_spec_2(system, steps, seconds, targets, constant):
     path = BASELINES / f"{system}.parquet"
     assert path.stat().st_size < 4_000_000
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        columns, metadata = cache.read_baseline(path, system)
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.1
+    columns, metadata = cache.read_baseline(path, system)
     assert list(columns) == list(runner(system).TARGETS)
     assert len(columns) == targets
     assert steps == runner(system).STEPS

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..catalog import System, builtin_systems, load_system, system
 from .build import candidates, compose, draw_system, search_seed
+from .checks import check_rows
 from .manifest import AXES, SCHEMA, ManifestError, read_manifest, write_manifest
 from .suite import Suite, TaskBatch, suite_path
 
@@ -47,6 +48,8 @@ def load_suite(
         ManifestError: there is no such suite, or its manifest is not what SPEC §8 says.
         CatalogError: the manifest names a system that is neither built in nor given.
     """
+    if not isinstance(name, str | Path):
+        raise ManifestError(f"suite: {name!r}; expected a name or the path of a manifest")
     if str(name) in available_suites():
         path = suite_path(str(name))
     else:
@@ -54,7 +57,7 @@ def load_suite(
         if not path.is_file():
             raise ManifestError(
                 f"suite: {str(name)!r}; expected one of {', '.join(available_suites())} or the "
-                f"path of a manifest"
+                f"path of a manifest (parquet)"
             )
     table = read_manifest(path)
     known = {}
@@ -62,7 +65,9 @@ def load_suite(
         item = item if isinstance(item, System) else _load(item)
         known[item.name] = item
     names = list(dict.fromkeys(table.column("system").to_pylist()))
-    return Suite(path.stem, table, [known.get(name) or system(name) for name in names])
+    found = [known.get(name) or system(name) for name in names]
+    check_rows(table, found)
+    return Suite(path.stem, table, found)
 
 
 def _load(item: str | Path) -> System:

@@ -75,7 +75,10 @@ def read_manifest(path: str | Path) -> pa.Table:
     path = Path(path)
     if not path.is_file():
         raise ManifestError(f"manifest: {path} does not exist")
-    table = parquet.read_table(path)
+    try:
+        table = parquet.read_table(path, partitioning=None)
+    except pa.ArrowException as error:
+        raise ManifestError(f"manifest: {path} is not a parquet file: {error}") from None
     for field in SCHEMA:
         if field.name not in table.column_names:
             raise ManifestError(

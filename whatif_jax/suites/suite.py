@@ -4,6 +4,7 @@ References:
     SPEC §5, §6, §8.
 """
 
+import collections
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -118,8 +119,24 @@ class Suite:
         return self._select(np.flatnonzero(keep))
 
     def take(self, rows: Sequence[int] | np.ndarray) -> "Suite":
-        """The tasks at given row numbers of this suite, in that order."""
-        return self._select(np.asarray(rows, np.int64))
+        """The tasks at given row numbers of this suite, in that order.
+
+        Args:
+            rows: whole numbers in 0 .. len - 1, or a mask of booleans, one a task.
+
+        Raises:
+            ValueError: anything else.
+        """
+        picked = np.asarray(rows)
+        if picked.dtype == bool and picked.shape == (len(self),):
+            return self._select(np.flatnonzero(picked))
+        whole = picked.ndim == 1 and (np.issubdtype(picked.dtype, np.integer) or not picked.size)
+        if not whole or np.any((picked < 0) | (picked >= len(self))):
+            raise ValueError(
+                f"rows: {str(rows)[:80]}; expected row numbers in 0 .. {len(self) - 1} or a mask "
+                f"of {len(self)} booleans"
+            )
+        return self._select(picked.astype(np.int64))
 
     def _select(self, rows: np.ndarray) -> "Suite":
         return Suite(self.name, self.table.take(pa.array(rows)), self.systems, _whole=self._whole)
@@ -271,7 +288,8 @@ class Suite:
         """Device arrays, bucket by bucket, each task once.
 
         Args:
-            batch_size: rows of every batch; the last one of a bucket is padded and masked.
+            batch_size: rows of every batch; the last one of a bucket is padded and masked. No
+                more than the largest bucket of the whole suite holds.
             sharding: a `jax.sharding.Sharding` of the batch axis; each device then makes its own
                 rows.
 
@@ -280,6 +298,9 @@ class Suite:
         """
         if not isinstance(batch_size, int | np.integer) or batch_size < 1:
             raise ValueError(f"batch_size: {batch_size!r}; expected an integer >= 1")
+        largest = max(collections.Counter(self._whole._key()).values(), default=1)
+        if sharding is None:
+            batch_size = min(batch_size, largest)
         return self._batches(int(batch_size), sharding)
 
     def _batches(self, batch_size: int, sharding) -> Iterator[TaskBatch]:
