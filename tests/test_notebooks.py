@@ -23,6 +23,7 @@ def environment(monkeypatch, tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_notebook_runs(environment):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

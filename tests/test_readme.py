@@ -31,6 +31,7 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_python(folder):
     """All blocks in one process, as in one session of a reader's."""
     found = blocks("python")

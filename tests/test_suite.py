@@ -166,7 +166,8 @@ def test_where_names_what_it_cannot_find(suite, axes, message):
 
 
 def test_batches_cover_each_task_once_with_padding_masked(suite):
-    part = suite.where(system="gridlabd", context_pair="C1").take(range(0, 250, 5))
+    part = suite.where(system="gridlabd", context_pair="C1", event_length=[64, 512])
+    part = part.take(range(0, len(part), 5))
     ids, shapes = [], set()
     for batch in part.batches(16):
         assert batch.mask.shape == batch.task_ids.shape == (16,)
@@ -222,7 +223,8 @@ def test_fingerprint_is_of_values_not_of_bytes(suite, tmp_path):
     factors = part.table.column("future_factors").to_pylist()
     factors[2][0] = float(np.nextafter(np.float32(factors[2][0]), np.float32(100)))
     column = SCHEMA.get_field_index("future_factors")
-    changed = part.table.set_column(column, SCHEMA.field(column), pa.array(factors))
+    field = SCHEMA.field(column)
+    changed = part.table.set_column(column, field, pa.array(factors, field.type))
     assert type(part)("x", changed, part.systems).fingerprint != part.fingerprint
 
 

@@ -164,7 +164,7 @@ def test_non_finite_value_is_kept_for_the_check(doctor):
 
 
 def test_model_that_does_not_load_is_refused(tmp_path):
-    with pytest.raises(SimulatorError, match=r"gridlabd: run: exit 1: .*expected success"):
+    with pytest.raises(SimulatorError, match=r"(?s)gridlabd: run: exit 1: .*expected success"):
         gridlabd.run_model("object house {\n  no_such_property 3;\n}\n", tmp_path)
 
 
