@@ -244,7 +244,7 @@ def test_event_shapes_reach_the_covariates(baselines):
     [
         ("k", {"k": 6}),
         ("n_events", {"n_events": 65}),
-        ("n_events", {"event_length": 512, "n_events": 2}),
+        ("n_events", {"event_length": 512, "n_events": 2, "bucket": Bucket(1024, 128, 512)}),
         ("context", {"context": 2000}),
         ("horizon", {"horizon": 129}),
         ("bucket", {"event_length": 256, "n_events": 2, "bucket": Bucket(1024, 128, 100)}),
