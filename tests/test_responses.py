@@ -152,7 +152,8 @@ def wide():
     with jax.enable_x64(True):
         loaded = load_baselines()
         rows = [response_of(loaded, name, 5) for name in EVERY_TARGET]
-        yield jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+        # returned, not yielded: a yield would leave 64 bits on for every test until teardown
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 
 every_value = jax.jit(jax.vmap(respond, in_axes=(0, None, None)))
