@@ -14,7 +14,16 @@ from jaxtyping import install_import_hook
 install_import_hook(
     [
         f"whatif_jax.{name}"
-        for name in ("responses", "response_table", "events", "tasks", "verification", "sampling")
+        for name in (
+            "responses",
+            "response_table",
+            "events",
+            "tasks",
+            "verification",
+            "sampling",
+            "metrics",
+            "scoring",
+        )
     ],
     "beartype.beartype",
 )

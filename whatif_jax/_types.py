@@ -7,7 +7,11 @@ Axes (one letter or word each, used in every annotation):
 * ``C``  context: steps of the history
 * ``H``  horizon: steps of the future
 * ``P``  positions at which responses are evaluated (half of every event window)
-* ``B``  batch; no library function but the streams and suites has it, callers vmap
+* ``B``  batch; streams, suites and `*_batch` have it; for all else callers vmap
+* ``Q``  quantile levels of a forecast, ascending
+* ``N``  tasks of a table of errors, by task id
+* ``M``  models of a table of errors
+* ``R``  bootstrap resamples
 * ``targets``, ``covariates``  rows of the loaded catalog
 """
 

@@ -1,0 +1,238 @@
+"""Scores of one task, and the policy for what has no plain score. SPEC §7, stated here once.
+
+* Levels: 0.1 .. 0.9. A forecast of one column is a point forecast, scored at level 0.5 alone.
+* Missing: a forecast that is not finite at any real step, at any level, is replaced whole by the
+  naive one (the last value of the history) and marked `imputed`. A task is never skipped.
+* Crossing: quantiles out of order are sorted; the pairs out of order are counted.
+* Zero: where sum |x| is 0, an error is 0 for an exact forecast and infinite for any other.
+* NaN targets do not count; a task without any other scores 0, for every forecaster alike.
+* Ratios of two errors are clipped to [0.01, 100]; 0/0 and inf/inf are 1: nobody was better.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Array, Bool, BoolScalar, Float, FloatScalar, IntScalar
+from .metrics import (
+    coverage,
+    direction_accuracy,
+    effect_size_error,
+    mean_absolute_scaled_error,
+    root_mean_squared_error,
+    seasonal_error,
+    weighted_absolute_percentage_error,
+    weighted_quantile_loss,
+)
+
+__all__ = [
+    "LEVELS",
+    "METRIC_VERSION",
+    "Repaired",
+    "Scores",
+    "error_ratio",
+    "repair",
+    "repair_batch",
+    "score",
+    "score_batch",
+]
+
+METRIC_VERSION = "1"  # of every number below; raised when one would change
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MEDIAN = 0.5
+SMALLEST_RATIO, LARGEST_RATIO = 0.01, 100.0
+
+
+class Repaired(NamedTuple):
+    """A forecast that can be scored, and what had to be done to it."""
+
+    quantiles: Float[Array, "H Q"]  # finite, in order of level
+    imputed: BoolScalar  # whether it is the naive forecast
+    crossings: IntScalar  # neighbouring levels out of order, over all steps
+
+
+class Scores(NamedTuple):
+    """Scores of one task. Errors are never NaN; they may be infinite, see the zero policy."""
+
+    wql: FloatScalar
+    wape: FloatScalar
+    mase: FloatScalar
+    rmse: FloatScalar  # in the target's unit
+    coverage: Float[Array, " Q"]
+    direction_accuracy: FloatScalar  # NaN where no step has a true effect
+    effect_size_error: FloatScalar
+    imputed: BoolScalar
+    crossings: IntScalar
+
+
+def _sorted(columns: list[Array]) -> list[Array]:
+    """Columns in ascending order at every step, by exchanging neighbours (an odd-even network).
+
+    XLA's sort takes one step at a time; exchanges take all steps at once.
+    """
+    columns = list(columns)
+    for turn in range(len(columns)):
+        for left in range(turn % 2, len(columns) - 1, 2):
+            a, b = columns[left], columns[left + 1]
+            columns[left], columns[left + 1] = jnp.minimum(a, b), jnp.maximum(a, b)
+    return columns
+
+
+def repair(
+    quantiles: Float[Array, "H Q"],
+    history: Float[Array, " C"],
+    history_mask: Bool[Array, " C"],
+    future_mask: Bool[Array, " H"],
+) -> Repaired:
+    """Replace a forecast that is not finite by the naive one, and put crossing quantiles in order.
+
+    Args:
+        quantiles: forecast of each step and level, levels ascending, in the target's unit.
+        history: past values, same unit. The last that is finite is the naive forecast; 0 if none
+            is.
+        history_mask: False at padding.
+        future_mask: False at padding, where a forecast is not looked at.
+
+    Returns:
+        The forecast to score. Steps of padding come back without meaning.
+
+    References:
+        SPEC §7.
+    """
+    usable = history_mask & jnp.isfinite(history)
+    steps = history.shape[-1]
+    last = steps - 1 - jnp.argmax(usable[::-1])
+    naive = jnp.where(usable[last], history[last], 0.0)
+    imputed = jnp.any(future_mask[:, None] & ~jnp.isfinite(quantiles))
+    filled = jnp.where(imputed, naive, quantiles)
+    out_of_order = future_mask[:, None] & (filled[:, 1:] < filled[:, :-1])
+    columns = _sorted([filled[:, level] for level in range(filled.shape[-1])])
+    return Repaired(jnp.stack(columns, axis=-1), imputed, jnp.sum(out_of_order, dtype=jnp.int32))
+
+
+def _median_column(n_columns: int, levels: Sequence[float]) -> tuple[int, tuple[float, ...]]:
+    """Column of the median, and the levels of the columns."""
+    levels = tuple(float(level) for level in levels)
+    if n_columns == 1:
+        return 0, (MEDIAN,)
+    if n_columns != len(levels):
+        raise ValueError(
+            f"quantiles has {n_columns} columns; expected {len(levels)}, one a level of {levels}, "
+            "or 1, a point forecast"
+        )
+    ascending = all(a < b for a, b in itertools.pairwise(levels))
+    if not (ascending and levels[0] > 0 and levels[-1] < 1 and MEDIAN in levels):
+        raise ValueError(
+            f"levels is {levels}; expected ascending levels within (0, 1), {MEDIAN} among them"
+        )
+    return levels.index(MEDIAN), levels
+
+
+def score(
+    target: Float[Array, " H"],
+    future_baseline: Float[Array, " H"],
+    history: Float[Array, " C"],
+    quantiles: Float[Array, "H Q"],
+    levels: Sequence[float],
+    history_mask: Bool[Array, " C"],
+    future_mask: Bool[Array, " H"],
+) -> Scores:
+    """Score a forecast of one task by the policy above. Pure, for jit and vmap.
+
+    Args:
+        target: true future, in the target's unit.
+        future_baseline: what would have happened without the event, same unit.
+        history: past values, same unit.
+        quantiles: forecast of each step and level, same unit, as the forecaster gave it: it is
+            repaired here. One column is a point forecast.
+        levels: ascending numbers within (0, 1), 0.5 among them; static under jit.
+        history_mask: False at padding.
+        future_mask: False at padding.
+
+    Returns:
+        Scores. `coverage` has one entry a column of the forecast.
+
+    Raises:
+        ValueError: if the columns are neither one nor one a level, or the levels are not as above.
+
+    References:
+        SPEC §7.
+    """
+    median, levels = _median_column(quantiles.shape[-1], levels)
+    forecast = repair(quantiles, history, history_mask, future_mask)
+    point = forecast.quantiles[:, median]
+    return Scores(
+        wql=weighted_quantile_loss(target, forecast.quantiles, levels, future_mask),
+        wape=weighted_absolute_percentage_error(target, point, future_mask),
+        mase=mean_absolute_scaled_error(
+            target, point, seasonal_error(history, history_mask), future_mask
+        ),
+        rmse=root_mean_squared_error(target, point, future_mask),
+        coverage=coverage(target, forecast.quantiles, future_mask),
+        direction_accuracy=direction_accuracy(target, point, future_baseline, future_mask),
+        effect_size_error=effect_size_error(target, point, future_baseline, future_mask),
+        imputed=forecast.imputed,
+        crossings=forecast.crossings,
+    )
+
+
+@functools.partial(jax.jit, static_argnames="levels")
+def score_batch(
+    target: Array,
+    future_baseline: Array,
+    history: Array,
+    quantiles: Array,
+    levels: tuple[float, ...],
+    history_mask: Array,
+    future_mask: Array,
+) -> Scores:
+    """`score` of a batch: every array has a leading axis B, and so has every field of the result.
+
+    Compiled once per shape and levels. `levels` must be a tuple.
+    """
+
+    def one(
+        target: Array, baseline: Array, history: Array, quantiles: Array, past: Array, ahead: Array
+    ) -> Scores:
+        return score(target, baseline, history, quantiles, levels, past, ahead)
+
+    return jax.vmap(one)(target, future_baseline, history, quantiles, history_mask, future_mask)
+
+
+repair_batch = jax.jit(jax.vmap(repair))
+
+
+def error_ratio(error: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Ratio of two errors of the same tasks, clipped to [0.01, 100]; what skill is made of.
+
+    0/0 and inf/inf are 1, x/0 and inf/x are 100, x/inf is 0.01.
+
+    Args:
+        error: errors of a forecaster, any shape, zero or more, infinite allowed.
+        reference: errors of the reference on the same tasks.
+
+    Returns:
+        Float64, the broadcast shape of both.
+
+    Raises:
+        ValueError: if an error is NaN or negative: no score is.
+
+    References:
+        SPEC §7.
+    """
+    error, reference = np.asarray(error, np.float64), np.asarray(reference, np.float64)
+    for name, values in (("error", error), ("reference", reference)):
+        if not np.all(values >= 0):
+            bad = values[~(values >= 0)]
+            raise ValueError(
+                f"{name} holds {bad.size} values that are NaN or negative, such as {bad.flat[0]}; "
+                "expected zero or more"
+            )
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.clip(error / reference, SMALLEST_RATIO, LARGEST_RATIO)
+    return np.where(error == reference, 1.0, ratio)  # equal: also 0/0 and inf/inf
