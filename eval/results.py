@@ -124,7 +124,7 @@ class Identity(NamedTuple):
             "forecaster": self.forecaster,
             "version": self.version,
             "settings": canonical(self.settings),
-            "levels": canonical(list(self.levels)),
+            "levels": json.dumps(list(self.levels)),
             "tasks": self.tasks if isinstance(self.tasks, str) else canonical(self.tasks),
         }
 

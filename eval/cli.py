@@ -1,0 +1,214 @@
+"""The command line: `python -m eval run | report | list`.
+
+Imports what a command needs inside it, so that `--help` starts in a moment.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["app", "main", "parse_settings"]
+
+app = typer.Typer(
+    help="Score forecasters on a suite, and report.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+SuiteName = Annotated[
+    str, typer.Option("--suite", help="A suite of the package, or the path of a manifest.")
+]
+Systems = Annotated[
+    list[Path] | None,
+    typer.Option("--system", help="Catalog file of a system that is not built in; repeatable."),
+]
+Results = Annotated[Path, typer.Option("--results", help="Folder of results.")]
+
+
+def parse_settings(items: list[str]) -> dict[str, Any]:
+    """`["depth=6", "model=a/b"]` into keyword arguments: JSON values, else texts.
+
+    Raises:
+        ValueError: not KEY=VALUE, or a key twice.
+    """
+    settings: dict[str, Any] = {}
+    for item in items:
+        key, separator, text = item.partition("=")
+        if not separator or not key.isidentifier():
+            raise ValueError(f"--set: {item!r}; expected KEY=VALUE, such as alpha=10")
+        if key in settings:
+            raise ValueError(f"--set: {key} is given twice; expected once")
+        try:
+            settings[key] = json.loads(text)
+        except ValueError:
+            settings[key] = text
+    return settings
+
+
+@app.command()
+def run(
+    model: Annotated[
+        str, typer.Option(help="A forecaster (see `list`), or MODULE:FACTORY of your own.")
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
+        ),
+    ] = None,
+    suite: SuiteName = "whatif-v1",
+    system: Systems = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            help="Keep tasks with AXIS=VALUE[,VALUE...], such as system=epanet or k=1,5; "
+            "repeatable.",
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Run a sample of so many tasks, stratified over the axes."),
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Tasks that are forecast at once and kept as one file.")
+    ] = 256,
+    results: Results = Path("results"),
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes for forecasters that compute each series apart on CPU, such as "
+            "xgboost; one a CPU if omitted. Others ignore it."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler to run such forecasters on instead."),
+    ] = None,
+    keep_forecasts: Annotated[
+        int, typer.Option(min=0, help="Tasks whose forecasts are kept for the task browser.")
+    ] = 120,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop when so many US dollars are spent (forecasters that cost)."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be run and cost; write nothing.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(help="Check first that a forecast does not depend on other rows of a batch."),
+    ] = True,
+    progress: Annotated[
+        bool, typer.Option(help="Show tasks per second and time left on standard error.")
+    ] = True,
+) -> None:
+    """Score a forecaster on a suite. Run again after an interruption: it goes on from there."""
+    from .listing import find_forecaster, takes
+
+    settings = parse_settings(set_ or [])
+    if max_cost is not None:
+        if "max_cost" not in takes(model):
+            raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
+        settings["max_cost"] = max_cost
+    forecaster = find_forecaster(model, settings)
+
+    from whatif_jax import load_suite
+    from whatif_jax.cli import parse_where
+
+    from .run import plan_run
+    from .run import run as score
+
+    whole = load_suite(suite, systems=system)
+    planned = plan_run(
+        forecaster,
+        whole,
+        where=parse_where(where or []),
+        sample=sample,
+        batch_size=batch_size,
+        keep_forecasts=keep_forecasts,
+    )
+    if dry_run:
+        from .estimate import describe_plan, estimate_cost
+
+        typer.echo("\n".join(describe_plan(planned)))
+        for line in estimate_cost(forecaster, planned, progress=progress):
+            typer.echo(line)
+        return
+    found = score(
+        forecaster, planned, results, jobs=jobs, dask=dask, check=check, progress=progress
+    )
+
+    from .summary import naive_run, summary
+
+    naive = naive_run(found.folder, found.scores.column("task_id").to_numpy())
+    typer.echo("\n".join(summary(found, whole, naive)))
+
+
+@app.command()
+def report(
+    out: Annotated[Path, typer.Argument(help="Folder to write the report into.")],
+    results: Results = Path("results"),
+    suite: SuiteName = "whatif-v1",
+    system: Systems = None,
+    reference: Annotated[
+        str, typer.Option(help="Forecaster that skill is measured against.")
+    ] = "naive",
+) -> None:
+    """Write tables, figures and a page of every finished run."""
+    from whatif_jax import load_suite
+    from whatif_jax.scoring import METRIC_VERSION
+
+    from .report import write_report
+    from .results import ResultsError, load_results
+
+    whole = load_suite(suite, systems=system)
+    runs = load_results(
+        results, suite=whole.name, fingerprint=whole.fingerprint, metric_version=METRIC_VERSION
+    )
+    if not runs:
+        raise ResultsError(
+            f"results: {results} holds no finished run on {whole.name}; expected at least one of "
+            f"`python -m eval run`"
+        )
+    page = write_report(runs, whole, out, reference=reference)
+    typer.echo(str(page))
+
+
+@app.command("list")
+def list_runs(results: Results = Path("results")) -> None:
+    """Name the forecasters, whether what they need is installed, and the runs there are."""
+    from .forecasters import FORECASTERS
+    from .listing import needs
+
+    for name in FORECASTERS:
+        extra, installed = needs(name)
+        state = "" if installed else f"not installed: pip install 'whatif-jax[{extra}]'"
+        typer.echo(f"{name:24} {state}".rstrip())
+    if not results.is_dir():
+        typer.echo(f"no runs: {results} is no folder")
+        return
+    from .summary import run_lines
+
+    typer.echo("\n".join(run_lines(results)) or f"no runs in {results}")
+
+
+def main() -> None:
+    """Run the command line; a problem with the input is one line on standard error, exit 2."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:
+        # Notes say that a forecaster raised it: its author wants to see where. Our own errors are
+        # about the input, wherever they come from.
+        ours = type(error).__module__.partition(".")[0] in ("eval", "whatif_jax")
+        if getattr(error, "__notes__", None) and not ours and not isinstance(error, ImportError):
+            raise
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        typer.echo(f"eval: {text}", err=True)
+        sys.exit(2)

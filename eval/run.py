@@ -1,0 +1,228 @@
+"""Running a forecaster over a suite: plan, forecast and score batch by batch, keep, sum up.
+
+References:
+    SPEC §7, §8.
+"""
+
+import contextlib
+import functools
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whatif_jax import Suite, __version__
+from whatif_jax.evaluation import check_rows, evaluate_batch, forecaster_identity, plan
+from whatif_jax.scoring import LEVELS, METRIC_VERSION
+
+from .parallel import Spread, cluster
+from .progress import Progress
+from .results import Identity, Run, load_run, public_settings
+from .run_folder import RunFolder
+from .sampling import BROWSE_TASKS, browse_sample, choose
+
+__all__ = ["BATCH_SIZE", "Planned", "plan_run", "run"]
+
+BATCH_SIZE = 256
+# Settings that no number depends on: another limit on costs goes on with the same run.
+_WITHOUT_EFFECT = ("max_cost",)
+# Rows that a forecaster is checked with before the first batch.
+CHECKED_ROWS = 8
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
+
+
+class Planned(NamedTuple):
+    """What a run will do."""
+
+    identity: Identity
+    suite: Suite  # the whole suite
+    chosen: Suite  # the tasks that are run
+    batches: list[np.ndarray]  # task ids
+    kept: np.ndarray  # task ids whose forecasts are kept
+    sizes: dict[str, int]  # batch_size, keep_forecasts
+
+
+def plan_run(
+    forecaster: Callable,
+    suite: Suite,
+    *,
+    where: Mapping[str, Any] | None = None,
+    sample: int | None = None,
+    batch_size: int = BATCH_SIZE,
+    keep_forecasts: int = BROWSE_TASKS,
+) -> Planned:
+    """Choose the tasks and batches of a run; writes nothing.
+
+    Args:
+        forecaster: see `whatif_jax.evaluation.Forecaster`.
+        suite: the whole suite.
+        where: keep the tasks at these values, as `Suite.where` takes them.
+        sample: of those, run a stratified sample of that many.
+        batch_size: rows of a batch.
+        keep_forecasts: number of tasks whose forecasts are kept for the task browser.
+
+    Raises:
+        ValueError: an argument is wrong.
+        ForecasterError: settings of the forecaster that JSON cannot hold.
+    """
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ValueError(f"batch_size: {batch_size!r}; expected a whole number >= 1")
+    if keep_forecasts < 0:
+        raise ValueError(f"keep_forecasts: {keep_forecasts}; expected 0 or more")
+    chosen, tasks = choose(suite, where, sample)
+    kept = browse_sample(suite.where(**dict(where or {})), keep_forecasts)
+    name, version, settings = forecaster_identity(forecaster)
+    identity = Identity(
+        suite=suite.name,
+        fingerprint=suite.fingerprint,
+        metric_version=METRIC_VERSION,
+        forecaster=name,
+        version=version,
+        settings={
+            key: value
+            for key, value in public_settings(json.loads(settings)).items()
+            if key not in _WITHOUT_EFFECT
+        },
+        levels=LEVELS,
+        tasks=tasks,
+    )
+    return Planned(
+        identity,
+        suite,
+        chosen,
+        plan(chosen, batch_size),
+        kept[np.isin(kept, chosen.column("task_id"))],
+        {"batch_size": batch_size, "keep_forecasts": keep_forecasts},
+    )
+
+
+def run(
+    forecaster: Callable,
+    planned: Planned,
+    results: str | Path = "results",
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    check: bool = True,
+    progress: bool = True,
+) -> Run:
+    """Forecast and score every batch that is not there yet.
+
+    Every batch is a file once it is finished, so that a kill loses at most one, and the next run
+    goes on from there. The scores of a run that was killed and continued are those of one that was
+    not, to the byte.
+
+    Args:
+        forecaster: the one of the plan.
+        planned: from `plan_run`.
+        results: folder of results; the run gets its own below it.
+        jobs: processes for a forecaster whose rows are independent CPU work (`parallel`), -1 or
+            None for one a CPU; others ignore it.
+        dask: address of a Dask scheduler to send that work to instead.
+        check: before the first batch, forecast some rows alone and in other company, and refuse a
+            forecaster whose answers differ.
+        progress: show on standard error how far it is: a bar on a terminal, else now and then a
+            line.
+
+    Returns:
+        the finished run.
+
+    Raises:
+        ResultsError: the folder is in use, holds another run or cannot be written; or the cluster
+            cannot be reached.
+        ForecasterError: a forecast is of the wrong shape, or depends on its companions.
+        ValueError: `dask` with a forecaster that computes whole batches.
+    """
+    batches = planned.batches
+    size = planned.sizes["batch_size"]
+    folder = RunFolder(Path(results), planned.identity, batches, planned.sizes, planned.kept)
+    with folder:
+        if folder.complete:
+            return load_run(folder.path)
+        done = sum(len(batches[number]) for number in folder.done)
+        with contextlib.ExitStack() as stack:
+            forecaster, where_run = stack.enter_context(_spread(forecaster, jobs, dask))
+            bar = stack.enter_context(Progress(len(planned.chosen), done, shown=progress))
+            stack.enter_context(_resumable(folder, bar.say))
+            todo = [number for number in _mixed(len(batches)) if number not in folder.done]
+            if check:
+                company = next((batches[each] for each in todo if len(batches[each]) > 1), ())
+                if len(company):
+                    check_rows(forecaster, planned.suite, company[:CHECKED_ROWS], batch_size=size)
+            folder.begin(_software() | where_run)
+            for number in todo:
+                scored = evaluate_batch(forecaster, planned.suite, batches[number], batch_size=size)
+                folder.write_part(number, *scored)
+                bar.advance(len(batches[number]))
+            return folder.finish({})
+
+
+def _mixed(count: int) -> list[int]:
+    """Batch numbers in an order that mixes the shapes, which the plan has one after another.
+
+    So the time left is told from batches of every shape, and one too large for the memory is met
+    early.
+    """
+    return sorted(range(count), key=lambda number: number * _GOLDEN_RATIO % 1)
+
+
+@contextlib.contextmanager
+def _resumable(folder: RunFolder, say: Callable[[str], object]) -> Iterator[None]:
+    """Whatever ends the run early, say what is kept and how to go on."""
+    try:
+        yield
+    except BaseException:
+        say(
+            f"stopped: {len(folder.done)} of {len(folder.batches)} batches are kept in "
+            f"{folder.path}; run the same command again to go on"
+        )
+        raise
+
+
+@contextlib.contextmanager
+def _spread(
+    forecaster: Callable, jobs: int | None, dask: str | None
+) -> Iterator[tuple[Callable, dict[str, Any]]]:
+    """The forecaster, over processes or a cluster where it can be; and a note on which."""
+    if jobs is not None and (jobs == 0 or jobs < -1):
+        raise ValueError(f"jobs: {jobs}; expected a number of processes, or -1 for one a CPU")
+    parallel = bool(getattr(forecaster, "parallel", False))
+    if dask is not None:
+        if not parallel:
+            raise ValueError(
+                f"dask: {forecaster_identity(forecaster)[0]} computes whole batches on one "
+                f"device; expected a forecaster with `parallel` set, such as xgboost"
+            )
+        with cluster(dask) as workers:
+            yield Spread(forecaster, jobs=None, workers=workers), {"dask_threads": workers}
+    elif parallel and jobs != 1:
+        spread = Spread(forecaster, jobs=-1 if jobs is None else jobs)
+        yield spread, {"jobs": spread.workers}
+    else:
+        yield forecaster, {"jobs": 1}
+
+
+@functools.cache
+def _software() -> dict[str, Any]:
+    """What seconds depend on."""
+    import jax
+
+    packages = ("jax", "jaxlib", "numpy", "pyarrow")
+    device = jax.devices()[0]
+    return {
+        "software": {
+            "python": platform.python_version(),
+            "whatif_jax": __version__,
+            **{name: importlib.metadata.version(name) for name in packages},
+        },
+        "machine": {
+            "system": platform.platform(),
+            "cpus": os.cpu_count(),
+            "device": f"{device.platform}: {device.device_kind}",
+        },
+    }

@@ -1,0 +1,209 @@
+"""The folder of one run while it is written: parts, one a planned batch, then the whole files."""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from .results import (
+    FORECASTS_FILE,
+    LAYOUT,
+    PARTS,
+    RUN_FILE,
+    SCORES_FILE,
+    SECONDS_FILE,
+    Identity,
+    Run,
+    load_run,
+    metadata_of,
+    read_run_file,
+    read_table,
+    refuse_other,
+)
+from .storage import UNFINISHED, ResultsError, explained, lock, save_table, save_text
+
+__all__ = ["RunFolder"]
+
+QUANTILES = pa.list_(pa.list_(pa.float32()))
+
+
+class RunFolder:
+    """Use as a context manager: the folder is locked meanwhile.
+
+    Args:
+        root: folder of results.
+        identity: what is run.
+        batches: task ids of every planned batch.
+        plan: settings that decide the batches and what is kept of them. A run that was begun with
+            others is not continued.
+        kept: ids of the tasks whose forecasts are kept.
+
+    Raises:
+        ResultsError: on entry, when the folder cannot be written, is being written by another
+            process, or holds another run; or this one, begun with another plan.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        identity: Identity,
+        batches: Sequence[np.ndarray],
+        plan: Mapping[str, int],
+        kept: np.ndarray,
+    ):
+        self.path = identity.folder(root)
+        self.batches = batches
+        self.done: set[int] = set()
+        self.complete = False
+        self._metadata = identity.metadata()
+        self._plan = dict(plan)
+        self._kept = kept
+        self._about: dict[str, Any] = {}
+        self._locked = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            with explained(self.path):
+                (self.path / PARTS).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(lock(self.path))
+                self._open()
+            self._locked = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._locked.close()
+
+    def _open(self) -> None:
+        for left_over in self.path.rglob(f".*{UNFINISHED}"):
+            left_over.unlink()
+        if (self.path / RUN_FILE).is_file():
+            self._about = read_run_file(self.path)
+            refuse_other(self.path / RUN_FILE, self._about["metadata"], self._metadata)
+            if self._about["complete"]:
+                load_run(self.path)  # refuses files that do not belong together
+                self.complete = True
+                self._drop_parts()
+                return
+            for name, value in self._plan.items():
+                if self._about.get(name) != value:
+                    raise ResultsError(
+                        f"{name}: {value}, but {self.path} was begun with "
+                        f"{self._about.get(name)}; expected the same, or delete that folder"
+                    )
+        self.done = {number for number in range(len(self.batches)) if self._whole(number)}
+
+    def _part(self, number: int) -> Path:
+        return self.path / PARTS / f"{number:05}.parquet"
+
+    def _whole(self, number: int) -> bool:
+        """Whether the part of a batch is there; one that cannot be read is simply made again."""
+        path = self._part(number)
+        if not path.is_file():
+            return False
+        try:
+            part = read_table(path)
+        except ResultsError:
+            return False
+        refuse_other(path, metadata_of(part), self._metadata)
+        return bool(
+            np.array_equal(part.column("task_id").to_numpy(), np.sort(self.batches[number]))
+        )
+
+    def begin(self, notes: Mapping[str, Any]) -> None:
+        """Write `run.json`, unless the run was begun before.
+
+        Args:
+            notes: JSON values for people to read: software, device.
+
+        Raises:
+            ResultsError: the disk is full or cannot be written.
+        """
+        if not self._about:
+            self._about = {
+                "layout": LAYOUT,
+                "metadata": self._metadata,
+                **self._plan,
+                "batches": len(self.batches),
+                "task_count": sum(map(len, self.batches)),
+                **notes,
+                "complete": False,
+            }
+            self._note()
+
+    def _note(self) -> None:
+        save_text(
+            json.dumps(self._about, indent=1, ensure_ascii=False) + "\n", self.path / RUN_FILE
+        )
+
+    def write_part(
+        self, number: int, scores: pa.Table, seconds: pa.Table, quantiles: Sequence[np.ndarray]
+    ) -> None:
+        """Write what one batch gave.
+
+        Args:
+            number: of the batch in the plan.
+            scores: a row a task, sorted by task id.
+            seconds: the same.
+            quantiles: forecast [H, Q] of every row of `scores`.
+
+        Raises:
+            ResultsError: other tasks than those planned; or the disk is full or cannot be written.
+        """
+        ids = scores.column("task_id").to_numpy()
+        planned = np.sort(self.batches[number])
+        if not np.array_equal(ids, planned) or scores["task_id"] != seconds["task_id"]:
+            raise ResultsError(f"task_id: batch {number} gave {ids.tolist()}; expected {planned}")
+        kept = np.isin(ids, self._kept)
+        forecasts = [
+            np.asarray(forecast, np.float32).tolist() if keep else None
+            for forecast, keep in zip(quantiles, kept.tolist(), strict=True)
+        ]
+        part = scores.append_column("seconds", seconds["seconds"])
+        part = part.append_column("quantiles", pa.array(forecasts, QUANTILES))
+        widths = set(scores["coverage"].combine_chunks().value_lengths().to_pylist())
+        part = part.replace_schema_metadata({**self._metadata, "point": json.dumps(widths == {1})})
+        save_table(part, self._part(number))
+        self.done.add(number)
+
+    def finish(self, summary: Mapping[str, Any]) -> Run:
+        """Join the parts into the files of a finished run, which then replace them.
+
+        Args:
+            summary: JSON values for people to read.
+
+        Raises:
+            ResultsError: a batch is missing; or the disk is full or cannot be written.
+        """
+        parts = [read_table(self._part(number)) for number in range(len(self.batches))]
+        points = {metadata_of(part).get("point") for part in parts}
+        if len(points) != 1:
+            raise ResultsError(
+                f"point: {self.path}: some batches hold point forecasts and some quantiles; "
+                f"expected one or the other (a point forecaster says so by its attribute `point`)"
+            )
+        metadata = {**self._metadata, "point": str(points.pop())}
+        joined = pa.concat_tables(parts).sort_by("task_id").combine_chunks()
+        forecasts = joined.select(["task_id", "quantiles"]).filter(
+            joined.column("quantiles").is_valid()
+        )
+        files = {
+            SCORES_FILE: joined.drop_columns(["seconds", "quantiles"]),
+            SECONDS_FILE: joined.select(["task_id", "seconds"]),
+        }
+        if forecasts.num_rows:
+            files[FORECASTS_FILE] = forecasts
+        for name, table in files.items():
+            save_table(table.replace_schema_metadata(metadata), self.path / name)
+        self._about = {**self._about, "metadata": metadata, **summary, "complete": True}
+        self._note()
+        self.complete = True
+        self._drop_parts()
+        return load_run(self.path)
+
+    def _drop_parts(self) -> None:
+        shutil.rmtree(self.path / PARTS, ignore_errors=True)
