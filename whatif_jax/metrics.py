@@ -32,25 +32,34 @@ __all__ = [
 DEAD_ZONE = 0.01  # of mean |baseline|: an effect no larger has no direction
 
 
-def _halves(values: Array) -> tuple[Array, Array]:
-    """The two halves of the last axis, of even length or else padded with a zero."""
+def _folded(values: Float[Array, " L"]) -> Float[Array, " W"]:
+    """Values with those beyond the largest power of two added to the first ones."""
     length = values.shape[-1]
-    if length % 2:
-        values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, 1)])
-    half = (length + 1) // 2
-    return values[..., :half], values[..., half:]
+    width = 1 << (length.bit_length() - 1)
+    if width == length:
+        return values
+    return values[:width] + jnp.pad(values[width:], (0, 2 * width - length))
 
 
 def _total(values: Float[Array, " L"]) -> FloatScalar:
     """Sum in pairs: ten roundings on the way of each of a thousand terms.
 
     Terms added one after another would go wrong by 1e-6 where they are alike, as the errors of a
-    constant forecast are.
+    constant forecast are. Halves are added, not neighbours: whole vectors at a time.
     """
+    values = _folded(values)
     while values.shape[-1] > 1:
-        left, right = _halves(values)
-        values = left + right
-    return values[..., 0]
+        half = values.shape[-1] // 2
+        values = values[:half] + values[half:]
+    return values[0]
+
+
+def _total_of(columns: list[Array]) -> Array:
+    """Elementwise sum of a list of arrays, in pairs."""
+    while len(columns) > 1:
+        rest = columns[len(columns) // 2 * 2 :]
+        columns = [a + b for a, b in zip(columns[::2], columns[1::2], strict=False)] + rest
+    return columns[0]
 
 
 def _signed_total(
@@ -67,11 +76,14 @@ def _signed_total(
         return total, (a - (total - from_b)) + (b - from_b)
 
     high, low = two_sum(jnp.where(counted, values, 0.0), -jnp.where(counted, less, 0.0))
+    length = values.shape[-1]
+    padding = (0, (1 << (length - 1).bit_length()) - length)
+    high, low = jnp.pad(high, padding), jnp.pad(low, padding)
     while high.shape[-1] > 1:
-        high, error = two_sum(*_halves(high))
-        left, right = _halves(low)
-        low = left + right + error
-    return (high + low)[..., 0]
+        half = high.shape[-1] // 2
+        high, error = two_sum(high[:half], high[half:])
+        low = low[:half] + low[half:] + error
+    return (high + low)[0]
 
 
 def _ratio(error: Array, size: Array) -> Array:
@@ -114,13 +126,15 @@ def weighted_quantile_loss(
         SPEC §7.
     """
     level = np.asarray(levels, np.float64)
-    below, above = (2 * level).astype(np.float32), (2 * (1 - level)).astype(np.float32)
     counted = _counted(target, mask)
-    x = target[:, None]
-    weight = jnp.where(x <= quantiles, above, below)
-    loss = _errors(x, quantiles, counted[:, None]) * weight
+    # one level after another: all steps of a level in one vector operation
+    losses = []
+    for column, (below, above) in enumerate(zip(2 * level, 2 * (1 - level), strict=True)):
+        forecast = quantiles[:, column]
+        weight = jnp.where(target <= forecast, np.float32(above), np.float32(below))
+        losses.append(_errors(target, forecast, counted) * weight)
     size = _total(jnp.where(counted, jnp.abs(target), 0.0))
-    return _ratio(_total(loss.reshape(-1)) / len(level), size)
+    return _ratio(_total(_total_of(losses)) / len(level), size)
 
 
 def weighted_absolute_percentage_error(
@@ -145,7 +159,7 @@ def weighted_absolute_percentage_error(
 
 
 def _count(counted: Array) -> Array:
-    return jnp.sum(counted).astype(jnp.float32)  # whole numbers, exact
+    return jnp.sum(counted.astype(jnp.float32))  # whole numbers: exact in any order
 
 
 def seasonal_error(
@@ -234,10 +248,10 @@ def coverage(
         Shares in [0, 1], one a level; NaN where no step counts, and at a level whose forecast is
         not finite at a step that does.
     """
-    counted = _counted(target, mask)[:, None]
-    below = jnp.sum(counted & (target[:, None] <= quantiles), axis=0).astype(jnp.float32)
-    broken = jnp.any(counted & ~jnp.isfinite(quantiles), axis=0)
-    return jnp.where(broken, jnp.nan, below / _count(counted))
+    counted = _counted(target, mask)
+    rows = quantiles.T
+    below = jnp.where(jnp.isfinite(rows), (target <= rows).astype(jnp.float32), jnp.nan)
+    return jnp.sum(jnp.where(counted, below, 0.0), axis=1) / _count(counted)
 
 
 def direction_accuracy(

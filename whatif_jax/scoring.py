@@ -70,17 +70,31 @@ class Scores(NamedTuple):
     crossings: IntScalar
 
 
-def _sorted(columns: list[Array]) -> list[Array]:
-    """Columns in ascending order at every step, by exchanging neighbours (an odd-even network).
+def _exchanged(rows: Array, first: int) -> Array:
+    """Every second pair of neighbouring rows, from row `first` on, put in order at every step."""
+    pairs = (rows.shape[0] - first) // 2
+    end = first + 2 * pairs
+    a, b = rows[first:end:2], rows[first + 1 : end : 2]
+    ordered = jnp.stack([jnp.minimum(a, b), jnp.maximum(a, b)], axis=1)
+    return jnp.concatenate([rows[:first], ordered.reshape(2 * pairs, -1), rows[end:]])
 
-    XLA's sort takes one step at a time; exchanges take all steps at once.
+
+def _sorted(rows: Float[Array, "Q H"]) -> Float[Array, "Q H"]:
+    """Rows in ascending order at every step: exchanges of neighbours until none is out of order.
+
+    XLA's sort takes one step at a time, exchanges take all at once, and forecasts that do not
+    cross, most of them, cost one look.
     """
-    columns = list(columns)
-    for turn in range(len(columns)):
-        for left in range(turn % 2, len(columns) - 1, 2):
-            a, b = columns[left], columns[left + 1]
-            columns[left], columns[left + 1] = jnp.minimum(a, b), jnp.maximum(a, b)
-    return columns
+
+    def unordered(rows: Array) -> Array:
+        pairs = [upper < lower for lower, upper in itertools.pairwise(rows)]
+        return jnp.any(functools.reduce(jnp.logical_or, pairs, jnp.zeros(rows.shape[1:], bool)))
+
+    def exchange(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        rows = _exchanged(_exchanged(state[0], 0), 1)
+        return rows, unordered(rows)
+
+    return jax.lax.while_loop(lambda state: state[1], exchange, (rows, unordered(rows)))[0]
 
 
 def repair(
@@ -99,20 +113,18 @@ def repair(
         future_mask: False at padding, where a forecast is not looked at.
 
     Returns:
-        The forecast to score. Steps of padding come back without meaning.
+        The forecast to score; naive at padding.
 
     References:
         SPEC §7.
     """
     usable = history_mask & jnp.isfinite(history)
-    steps = history.shape[-1]
-    last = steps - 1 - jnp.argmax(usable[::-1])
-    naive = jnp.where(usable[last], history[last], 0.0)
+    last = jnp.max(jnp.where(usable, jnp.arange(history.shape[-1]), -1))
+    naive = jnp.where(last >= 0, history[last], 0.0)
     imputed = jnp.any(future_mask[:, None] & ~jnp.isfinite(quantiles))
-    filled = jnp.where(imputed, naive, quantiles)
-    out_of_order = future_mask[:, None] & (filled[:, 1:] < filled[:, :-1])
-    columns = _sorted([filled[:, level] for level in range(filled.shape[-1])])
-    return Repaired(jnp.stack(columns, axis=-1), imputed, jnp.sum(out_of_order, dtype=jnp.int32))
+    rows = jnp.where(future_mask & ~imputed, quantiles.T, naive)
+    crossings = jnp.sum(rows[1:] < rows[:-1], dtype=jnp.int32)
+    return Repaired(_sorted(rows).T, imputed, crossings)
 
 
 def _median_column(n_columns: int, levels: Sequence[float]) -> tuple[int, tuple[float, ...]]:
