@@ -1,0 +1,500 @@
+"""The language-model forecaster against a provider on this machine that misbehaves in every way."""
+
+import importlib.util
+import json
+import logging
+import sys
+import time
+import traceback
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from eval.forecasters import make_forecaster
+from eval.forecasters.llm import CostLimit, Estimate, ProviderError, make
+from eval.forecasters.llm.forecaster import OUTAGE_ROWS
+from tests.eval.llm_server import (
+    FakeProvider,
+    answer,
+    failing,
+    read_prompt,
+    repeats_last,
+    written,
+)
+from whatif_jax import load_suite
+from whatif_jax.evaluation import evaluate
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("litellm") is None, reason="needs the extra llm"
+)
+
+KEY = "sk-a-secret-that-nobody-may-see"
+HORIZON = 4
+
+
+@pytest.fixture(scope="module")
+def provider():
+    server = FakeProvider()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def ask(provider, tmp_path):
+    """Makes forecasters of the provider, all with one cache."""
+    provider.reset()
+
+    def build(**settings):
+        defaults = dict(
+            model="openai/fake",
+            api_base=provider.address,
+            api_key=KEY,
+            cache=tmp_path / "cache",
+            sleep=lambda seconds: None,
+            timeout=20,
+        )
+        return make(**{**defaults, **settings})
+
+    yield build
+    provider.release.set()
+
+
+def rows(count: int = 1, context: int = 12, k: int = 2):
+    """History, covariates, horizon, levels; the rows differ."""
+    random = np.random.default_rng(count)
+    history = random.lognormal(size=(count, context)).astype(np.float32)
+    covariates = random.normal(size=(count, context + HORIZON, k)).astype(np.float32)
+    return history, covariates, HORIZON, (0.1, 0.5, 0.9)
+
+
+def last(history) -> np.ndarray:
+    return np.repeat(history[:, -1:, None], HORIZON, axis=1)
+
+
+# Each way in which a provider misbehaves: what it does, and the name of it in the statistics.
+def nan(question):
+    return written(answer([(stamp, "NaN") for stamp in question.stamps]))
+
+
+def without_one(question):
+    return written(answer([(stamp, 1) for stamp in question.stamps[1:]]))
+
+
+def contradiction(question):
+    pairs = [(stamp, 1) for stamp in question.stamps]
+    return written(answer([*pairs, (question.stamps[0], 2)]))
+
+
+def of_the_covariate(question):
+    return written(answer([(stamp, 1) for stamp in question.stamps], "covariate_1"))
+
+
+def one_too_many(question):
+    return written(answer([(stamp, 1) for stamp in [*question.stamps, "2031-01-01T00:00"]]))
+
+
+def cut(question):
+    return written(answer([(stamp, 1) for stamp in question.stamps])[:50])
+
+
+def at_the_limit(question):
+    return written(answer([(stamp, 1) for stamp in question.stamps]), finish_reason="length")
+
+
+def hang(_):
+    return failing(200)._replace(hang=True)
+
+
+def no_json(_):
+    return failing(200)._replace(body="<html>gateway</html>")
+
+
+MISBEHAVIOUR = {
+    "429": (lambda _: failing(429, wait=7), "rate_limited"),
+    "500": (lambda _: failing(500), "server_error"),
+    "503": (lambda _: failing(503), "server_error"),
+    "no JSON": (no_json, "server_error"),
+    "hang": (hang, "timeout"),
+    "truncated": (cut, "truncated"),
+    "length limit": (at_the_limit, "truncated"),
+    "missing time stamp": (without_one, "missing_timestamp"),
+    "contradiction": (contradiction, "repeated_timestamp"),
+    "wrong variable": (of_the_covariate, "wrong_variable"),
+    "wrong count": (one_too_many, "wrong_count"),
+    "NaN": (nan, "not_finite"),
+    "no text": (lambda _: written(None), "empty"),
+    "refusal": (lambda _: written("I would rather not."), "no_tags"),
+    "ellipsis": (
+        lambda _: written("<target_1>(2000-01-01T00:00, 1), ...</target_1>"),
+        "unreadable",
+    ),
+}
+
+
+def test_importing_and_counting_fetch_nothing():
+    if "litellm" in sys.modules:
+        pytest.skip("another test has imported litellm already")
+    reached, armed = [], [True]
+
+    def watch(event, arguments):
+        if armed and event in ("socket.connect", "socket.getaddrinfo"):
+            reached.append((event, arguments[-1]))
+
+    sys.addaudithook(watch)  # for good, so it is disarmed below
+    forecaster = make(model="anthropic/claude-opus-4-8", reasoning_effort="high")
+    forecaster.estimate(*rows())
+    make(model="together_ai/meta-llama/Llama-3-70b-chat-hf").estimate(*rows())
+    armed.clear()
+    assert "litellm" in sys.modules
+    assert reached == []
+
+
+@pytest.mark.parametrize("way", MISBEHAVIOUR)
+def test_misbehaviour_is_asked_again_and_named(way, ask, provider):
+    behaviour, reason = MISBEHAVIOUR[way]
+    provider.script = [behaviour]
+    forecaster = ask(timeout=0.3 if way == "hang" else 20)
+    history, *rest = rows()
+    (forecast,) = forecaster(history, *rest)
+    np.testing.assert_allclose(forecast, last(history)[0], rtol=1e-5)
+    assert forecaster.statistics["attempts"] == {"ok": 1, reason: 1}
+    assert len(provider.requests) == forecaster.statistics["requests"] == 2
+
+
+def test_text_around_the_tags_does_no_harm(ask, provider):
+    def chatty(question):
+        pairs = answer([(stamp, 2.5) for stamp in question.stamps])
+        return written(f"Thinking about <target_1>...\n```xml\n{pairs}\n```\nAnything else?")
+
+    provider.usual = chatty
+    (forecast,) = ask()(*rows())
+    np.testing.assert_array_equal(forecast, np.full((HORIZON, 1), 2.5, np.float32))
+    assert len(provider.requests) == 1
+
+
+def test_waits_grow_up_to_a_limit_and_heed_retry_after(ask, provider):
+    provider.script = [
+        *[lambda _: failing(500)] * 3, lambda _: failing(429, wait=33), nan,
+        *[lambda _: failing(429)] * 3, cut,
+    ]  # fmt: skip
+    waits = []
+    (forecast,) = ask(first_wait=0.5, longest_wait=20, sleep=waits.append)(*rows())
+    assert forecast is not None
+    assert waits == [0.5, 1, 2, 33, 8, 16, 20, 20, 20]
+    assert len(provider.requests) == 10
+
+
+def test_no_answer_in_all_attempts_is_none_and_counted_and_free_to_rerun(ask, provider, caplog):
+    bad = rows(1)
+
+    def only_one_is_bad(question):
+        hopeless = question.history[0] == pytest.approx(float(bad[0][0, 0]), rel=1e-4)
+        return (nan if hopeless else repeats_last)(question)
+
+    provider.usual = only_one_is_bad
+    good = rows(3)
+    history = np.concatenate([good[0][:1], bad[0], good[0][1:]])
+    covariates = np.concatenate([good[1][:1], bad[1], good[1][1:]])
+    forecaster = ask(attempts=4)
+    with caplog.at_level(logging.WARNING):
+        forecasts = forecaster(history, covariates, HORIZON, (0.5,))
+    assert [forecast is None for forecast in forecasts] == [False, True, False, False]
+    assert "no forecast in 4 attempts" in caplog.text
+    statistics = forecaster.statistics
+    assert (statistics["rows"], statistics["given_up"], statistics["requests"]) == (4, 1, 7)
+    assert statistics["attempts"] == {"ok": 3, "not_finite": 4}
+    # refused answers were paid for too: a new session asks nothing again
+    again = ask(attempts=4)
+    repeated = again(history, covariates, HORIZON, (0.5,))
+    assert len(provider.requests) == 7
+    assert again.statistics["requests"] == 0 and again.statistics["cached"] == 4
+    for one, other in zip(forecasts, repeated, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # two more attempts are two more attempts
+    assert ask(attempts=6)(history, covariates, HORIZON, (0.5,))[1] is None
+    assert len(provider.requests) == 9
+
+
+def test_failed_calls_are_asked_again_by_a_later_session_alone(ask, provider):
+    provider.usual = lambda _: failing(500)
+    forecaster = ask(attempts=3)
+    assert forecaster(*rows()) == [None]
+    assert forecaster(*rows()) == [None]  # such as a check of rows: no waiting a second time
+    assert len(provider.requests) == 3
+    provider.usual = repeats_last
+    assert ask(attempts=3)(*rows())[0] is not None
+    assert len(provider.requests) == 4
+
+
+def test_rows_run_side_by_side_and_keep_their_order(ask, provider):
+    def slow(question):
+        time.sleep(0.02 + 0.1 * (question.history[0] % 1))
+        return repeats_last(question)
+
+    provider.usual = slow
+    history, covariates, *rest = rows(9)
+    history, covariates = np.repeat(history, 2, axis=0), np.repeat(covariates, 2, axis=0)
+    forecasts = ask(concurrency=3)(history, covariates, *rest)
+    np.testing.assert_allclose(np.stack(forecasts), last(history), rtol=1e-5)
+    assert len(provider.requests) == 9  # equal rows are one question
+    assert provider.most_under_way == 3
+
+
+def test_a_rerun_costs_nothing_and_other_parameters_are_other_questions(ask, provider):
+    first = ask()(*rows(3))
+    assert len(provider.requests) == 3
+    np.testing.assert_array_equal(ask()(*rows(3)), first)
+    np.testing.assert_array_equal(ask(attempts=2, timeout=5, concurrency=1)(*rows(3)), first)
+    assert len(provider.requests) == 3
+    for changed in ({"temperature": 0.5}, {"reasoning_effort": "high"}, {"model": "openai/other"}):
+        provider.requests.clear()
+        ask(**changed)(*rows(3))
+        assert len(provider.requests) == 3
+        sent = provider.requests[0]
+        assert sent["model"] == changed.get("model", "openai/fake").partition("/")[2]
+        assert sent.get("temperature") == changed.get("temperature")
+        assert sent.get("reasoning_effort") == changed.get("reasoning_effort")
+
+
+def test_max_cost_stops_before_it_is_passed_and_counts_earlier_sessions(ask, provider):
+    # the server says 1,000 and 500 tokens a call: 0.002 dollars at these prices
+    prices = {"input_price": 1.0, "output_price": 2.0, "concurrency": 1}
+    costly = ask(max_cost=0.0001, **prices)
+    with pytest.raises(CostLimit, match="max_cost: 0.0001 USD"):
+        costly(*rows(5))
+    assert provider.requests == []
+    some = ask(max_cost=0.0075, **prices)
+    with pytest.raises(CostLimit, match="0.0060 USD are spent"):
+        some(*rows(5))
+    assert len(provider.requests) == 3
+    assert some.spent == pytest.approx(0.006)
+    with pytest.raises(CostLimit):  # a new session remembers what was spent
+        ask(max_cost=0.0075, **prices)(*rows(5))
+    assert len(provider.requests) == 3
+    more = ask(max_cost=0.0105, **prices)
+    assert more.spent == pytest.approx(0.006)
+    np.testing.assert_allclose(np.stack(more(*rows(5))), last(rows(5)[0]), rtol=1e-5)
+    assert len(provider.requests) == 5  # answers before the stop were kept
+    assert more.spent == pytest.approx(0.010)
+
+
+def test_calls_side_by_side_do_not_pass_max_cost_together(ask, provider):
+    prices = {"input_price": 1.0, "output_price": 2.0}
+    ask(**prices)(*rows(1))  # teaches what a call takes
+    provider.usual = lambda question: (time.sleep(0.1), repeats_last(question))[1]
+    forecaster = ask(max_cost=0.0075, concurrency=8, **prices)
+    with pytest.raises(CostLimit):
+        forecaster(*rows(8))
+    assert forecaster.spent == pytest.approx(0.006)
+    assert len(provider.requests) == 3
+
+
+def test_refused_answers_and_hanging_calls_count_as_money(ask, provider):
+    prices = {"input_price": 1.0, "output_price": 2.0}
+    provider.script = [nan, hang]
+    forecaster = ask(timeout=0.3, **prices)
+    forecaster(*rows())
+    # two answers at 0.002; the call that hung is charged as the answer before it
+    assert forecaster.spent == pytest.approx(0.006, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "status, code",
+    [(400, None), (401, None), (403, None), (404, None), (402, None), (429, "insufficient_quota")],
+)
+def test_permanent_errors_are_loud_at_once(status, code, ask, provider):
+    provider.usual = lambda _: failing(status, "the provider's own words", code=code)
+    with pytest.raises(
+        ProviderError, match=rf"openai/fake.*\({status}\).*the provider's own words"
+    ):
+        ask(concurrency=1)(*rows(5))
+    assert len(provider.requests) == 1
+
+
+def test_a_missing_key_and_an_unknown_provider_are_loud(ask, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ProviderError, match="Missing credentials"):
+        ask(api_key=None)(*rows())
+    with pytest.raises(ProviderError, match="LLM Provider NOT provided"):
+        ask(model="no-provider")(*rows())
+
+
+def test_an_outage_is_not_taken_for_a_bad_model(ask, provider):
+    provider.usual = lambda _: failing(503)
+    with pytest.raises(ProviderError, match=f"none of {OUTAGE_ROWS} forecasts in a row"):
+        ask(attempts=2, concurrency=2)(*rows(OUTAGE_ROWS + 10))
+    assert len(provider.requests) < 2 * (OUTAGE_ROWS + 3)
+
+
+def test_the_key_is_sent_and_shown_nowhere(ask, provider, tmp_path, caplog, capfd, monkeypatch):
+    shown = []
+    for key, settings in ((KEY, {}), ("sk-from-the-environment", {"api_key": None})):
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
+        echo = f"bad key {key}"
+        provider.script = [
+            lambda _, echo=echo: failing(500, echo), nan,
+            lambda _, echo=echo: failing(401, echo),
+        ]  # fmt: skip
+        forecaster = ask(temperature=len(shown), **settings)
+        with caplog.at_level(logging.DEBUG, "eval"), pytest.raises(ProviderError) as refused:
+            forecaster(*rows())
+        assert provider.headers[-1]["authorization"] == f"Bearer {key}"
+        assert "bad key ***" in str(refused.value)
+        shown += [
+            *traceback.format_exception(refused.value),
+            repr(forecaster), json.dumps(forecaster.settings), json.dumps(forecaster.statistics),
+        ]  # fmt: skip
+    address = provider.address.replace("//", "//user:password@") + "?token=hidden"
+    shown.append(json.dumps(ask(api_base=address).settings))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".json", ".jsonl"}
+    shown += [path.read_text() for path in files]
+    shown += [caplog.text, *capfd.readouterr()]
+    for secret in (KEY, "sk-from-the-environment", "password", "hidden"):
+        assert not [text for text in shown if secret in text]
+
+
+def test_the_log_names_every_attempt_and_survives_a_torn_line(ask, provider, tmp_path):
+    provider.script = [lambda _: failing(429), cut]
+    forecaster = ask(input_price=1.0, output_price=2.0)
+    forecaster(*rows())
+    (log,) = tmp_path.rglob("attempts.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["reason"] for line in lines] == ["rate_limited", "truncated", "ok"]
+    assert [line["attempt"] for line in lines] == [1, 2, 3]
+    assert [line["cost"] for line in lines] == [0, pytest.approx(0.002), pytest.approx(0.002)]
+    with log.open("a") as file:
+        file.write('{"key": "ab", "cos')  # as a kill leaves it
+    assert ask(input_price=1.0, output_price=2.0).spent == pytest.approx(0.004)
+    assert not list(tmp_path.rglob("*.part"))
+    (entry,) = tmp_path.rglob("??/*.json")
+    entry.write_text("{")
+    with pytest.raises(ValueError, match="cache: .* is damaged .*; delete it to ask again"):
+        ask()(*rows())
+
+
+def test_an_estimate_makes_no_call_and_adds_up(ask, provider):
+    forecaster = ask(input_price=1.0, output_price=2.0)
+    one, many = forecaster.estimate(*rows(1)), forecaster.estimate(*rows(20))
+    assert provider.requests == []
+    assert one.requests == 1 and many.requests == 20
+    assert many.prompt_tokens == pytest.approx(20 * one.prompt_tokens, rel=0.05)
+    expected = (one.prompt_tokens + 2 * one.completion_tokens) / 1e6
+    assert one.cost == pytest.approx(expected, rel=0.01)
+    total = sum([one, many])
+    assert total.cost == pytest.approx(one.cost + many.cost) and total.requests == 21
+    high = ask(reasoning_effort="high", input_price=1.0, output_price=2.0).estimate(*rows(1))
+    assert high.completion_tokens == one.completion_tokens + 20_000
+    # the tokens of the text itself, in the same tokenizer
+    forecaster(*rows(1))
+    text = provider.requests[0]["messages"][0]["content"]
+    import litellm
+
+    counted = litellm.token_counter(model="gpt-4o", text=text)
+    assert one.prompt_tokens == pytest.approx(counted, rel=0.02)
+
+
+def test_an_estimate_leaves_out_what_is_cached_and_learns(ask, provider):
+    forecaster = ask(input_price=1.0, output_price=2.0)
+    history, covariates, *rest = rows(12)
+    forecaster(history[:3], covariates[:3], *rest)
+    for each in (forecaster, ask(input_price=1.0, output_price=2.0)):  # this and a later session
+        estimate = each.estimate(history, covariates, *rest)
+        assert (estimate.requests, estimate.cached) == (9, 3)
+        assert estimate.cost == pytest.approx(9 * 0.002, rel=0.02)
+        assert "past calls" in estimate.note
+    forecaster(history, covariates, *rest)
+    done = forecaster.estimate(history, covariates, *rest)
+    assert (done.requests, done.cached, done.cost) == (0, 12, 0)
+
+
+def test_prices_come_from_litellm_or_the_user_or_are_said_to_be_unknown(ask):
+    unknown = ask().estimate(*rows())
+    assert unknown.cost is None and unknown.prompt_tokens > 0
+    assert "litellm knows no price of openai/fake" in unknown.note
+    assert (unknown + Estimate(cost=1.0)).cost is None
+    known = make(model="anthropic/claude-opus-4-8").estimate(*rows())
+    import litellm
+
+    price = litellm.model_cost["claude-opus-4-8"]
+    assert known.cost == pytest.approx(
+        known.prompt_tokens * price["input_cost_per_token"]
+        + known.completion_tokens * price["output_cost_per_token"],
+        rel=0.01,
+    )
+    with pytest.raises(ValueError, match="max_cost: 5, but litellm knows no price of openai/fake"):
+        ask(max_cost=5)
+
+
+def test_a_server_that_counts_no_tokens_is_charged_the_estimate(ask, provider):
+    def silent(question):
+        text = repeats_last(question).body["choices"][0]["message"]["content"]
+        return written(text, usage=False)
+
+    provider.usual = silent
+    forecaster = ask(input_price=1.0, output_price=2.0)
+    estimate = forecaster.estimate(*rows())
+    forecaster(*rows())
+    assert forecaster.spent == pytest.approx(estimate.cost, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"model": None}, "model: None; expected litellm's name"),
+        ({"attempts": 0}, "attempts: 0; expected an integer >= 1"),
+        ({"concurrency": 1.5}, "concurrency: 1.5"),
+        ({"timeout": "long"}, "timeout: 'long'"),
+        ({"max_cost": -1}, "max_cost: -1"),
+        ({"input_price": 3.0}, "output_price: None; expected both or neither"),
+        ({"input_price": 3.0, "output_price": -1.0}, "output_price: -1.0"),
+    ],
+)
+def test_settings_are_checked(settings, message, ask):
+    with pytest.raises(ValueError, match=message):
+        ask(**settings)
+
+
+def test_time_stamps_have_the_step_of_the_row(ask, provider):
+    info = SimpleNamespace(step_seconds=np.array([60.0, 86400.0]))
+    forecaster = ask(concurrency=1)
+    forecaster(*rows(2), info=info)
+    stamps = [read_prompt(each["messages"][0]["content"]).stamps for each in provider.requests]
+    assert stamps[0][:2] == ["2000-01-01T00:12", "2000-01-01T00:13"]
+    assert stamps[1][:2] == ["2000-01-13T00:00", "2000-01-14T00:00"]
+    history, covariates, *_ = rows()
+    with pytest.raises(ValueError, match=r"covariates: 16 steps; expected history 12 \+ horizon 5"):
+        forecaster(history, covariates, 5, (0.5,))
+
+
+def test_end_to_end_a_model_that_repeats_the_last_value_scores_as_naive(ask, provider):
+    suite = load_suite().where(context_pair="C1", k=[1, 3], event_length=64)
+    suite = suite.take(np.linspace(0, len(suite) - 1, 4).astype(int))
+    forecaster = ask(reasoning_effort="high")
+    found = evaluate(forecaster, suite, batch_size=2)
+    expected = evaluate(make_forecaster("naive"), suite, batch_size=2, check=False)
+    assert forecaster.statistics["given_up"] == 0 and len(provider.requests) == 4
+    assert found.scores.schema.metadata[b"point"] == b"true"
+    assert found.scores.schema.metadata[b"forecaster"] == b"fake-high"
+    assert KEY.encode() not in b"".join(found.scores.schema.metadata.values())
+    assert not any(found.scores.column("imputed").to_pylist())
+    for name in ("wql", "wape", "mase", "rmse"):
+        np.testing.assert_allclose(
+            found.scores.column(name).to_numpy(),
+            expected.scores.column(name).to_numpy(),
+            rtol=1e-3,
+            err_msg=name,
+        )
+    lengths = [
+        len(read_prompt(each["messages"][0]["content"]).history) for each in provider.requests
+    ]
+    assert lengths == [1024] * 4  # the whole history
+    # and where it never answers, evaluation puts naive in its place
+    provider.usual = nan
+    silent = evaluate(ask(attempts=2, temperature=1.0), suite, batch_size=2)
+    assert all(silent.scores.column("imputed").to_pylist())
+    np.testing.assert_array_equal(
+        silent.scores.column("wape").to_numpy(), expected.scores.column("wape").to_numpy()
+    )
