@@ -4,7 +4,6 @@ References:
     SPEC §7. Axes: N tasks, M models, R resamples, C clusters, G groups, F contributions.
 """
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -34,7 +33,8 @@ __all__ = [
 By = Literal["task", "pair", "target"]
 Statistic = MeanStatistic | Callable[[ErrorTable], np.ndarray]
 
-_CHUNK = 2**22  # counts held at once: 32 MiB, and as much again while they are drawn
+# Draws come in blocks, so that one compiled program serves tables of any size.
+_BLOCK, _BLOCKS = 1024, 1024  # draws of a block, blocks of a call
 
 # the plain functions, so that they are as fast as the statistics they call
 _STATISTICS: dict[Callable, MeanStatistic] = {
@@ -72,7 +72,7 @@ def bootstrap(
         statistic: `Skill`, `WinRate`, `PairwiseWinRate`, `PairwiseSkill` or the functions of
             those names, which cost a matrix product; or any function of an `ErrorTable` that
             returns an array, which is called once a resample and is slow.
-        key: `whatif_jax.root_key(seed)`. Resample r uses `fold_in(key, r)`.
+        key: `whatif_jax.root_key(seed)`. Resample r folds r into it.
         resamples: R.
         by: what is drawn with replacement. "task"; "pair": both futures of a history together;
             "target": all tasks of a (system, target) together. Tasks that share a history or a
@@ -137,8 +137,8 @@ def clusters(table: ErrorTable, by: By) -> np.ndarray:
 def resample_counts(count: int, resamples: int, *, key: PRNGKeyArray) -> Iterator[np.ndarray]:
     """How often each of `count` clusters was drawn, float64 [some of R, count] until R are done.
 
-    Resample r draws `count` times from `fold_in(key, r)`, so its draws depend neither on R nor on
-    the size of the chunks.
+    Resample r takes its draws, in blocks b of 1,024, from `fold_in(fold_in(key, r), b)`; so they
+    depend neither on R nor on how many resamples are held at once.
 
     Raises:
         ValueError: fewer than 1 resample, or a key that is not one.
@@ -152,10 +152,11 @@ def resample_counts(count: int, resamples: int, *, key: PRNGKeyArray) -> Iterato
 
 
 def _counts(count: int, resamples: int, key: PRNGKeyArray) -> Iterator[np.ndarray]:
-    rows = max(1, min(resamples, _CHUNK // count))
+    blocks = -(-count // _BLOCK)
+    rows = max(1, _BLOCKS // blocks)  # 8 MiB of counts, about what a cache holds
     offsets = np.arange(rows)[:, None] * count
     for start in range(0, resamples, rows):
-        bits = np.asarray(_bits(key, np.arange(start, start + rows, dtype=np.uint32), count))
+        bits = _blocks(key, np.arange(start, start + rows), blocks)[:, :count]
         # the high half of 32 bits times the count is a whole number below the count
         drawn = ((bits.astype(np.uint64) * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
         drawn += offsets
@@ -163,12 +164,27 @@ def _counts(count: int, resamples: int, key: PRNGKeyArray) -> Iterator[np.ndarra
         yield counts[: resamples - start].astype(np.float64)
 
 
-@functools.partial(jax.jit, static_argnames="count")
-def _bits(key, resamples, count):
-    def draw(resample):
-        return jax.random.bits(jax.random.fold_in(key, resample), (count,), jnp.uint32)
+def _blocks(key: PRNGKeyArray, resamples: np.ndarray, blocks: int) -> np.ndarray:
+    """Random bits of some resamples, uint32 [resamples, blocks * _BLOCK]."""
+    resample = np.repeat(resamples, blocks).astype(np.uint32)
+    block = np.tile(np.arange(blocks, dtype=np.uint32), len(resamples))
+    missing = -len(block) % _BLOCKS
+    resample, block = np.pad(resample, (0, missing)), np.pad(block, (0, missing))
+    parts = [
+        np.asarray(_bits(key, resample[part : part + _BLOCKS], block[part : part + _BLOCKS]))
+        for part in range(0, len(block), _BLOCKS)
+    ]
+    bits = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return bits[: len(bits) - missing].reshape(len(resamples), blocks * _BLOCK)
 
-    return jax.vmap(draw)(resamples)
+
+@jax.jit
+def _bits(key, resamples, blocks):
+    def draw(resample, block):
+        own = jax.random.fold_in(jax.random.fold_in(key, resample), block)
+        return jax.random.bits(own, (_BLOCK,), jnp.uint32)
+
+    return jax.vmap(draw)(resamples, blocks)
 
 
 def resampled(

@@ -140,7 +140,7 @@ def skill_by(
     names = _names(axes)
     groups, members = _members(table, names)
     logs = Skill(reference).contributions(table)
-    estimate = np.stack([-np.expm1(logs[rows].mean(axis=0)) for rows in members])
+    estimate = np.stack([0.0 - np.expm1(logs[rows].mean(axis=0)) for rows in members])
     bounds: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     if key is not None:
         drawn = _resampled_skill(table, logs, members, key, resamples, by, level)
@@ -159,7 +159,7 @@ def _resampled_skill(table, logs, members, key, resamples, by, level) -> np.ndar
             f"groups: {len(members)} with {resamples} resamples of {logs.shape[1]} models; "
             f"expected at most {_MOST_RESAMPLED // (resamples * logs.shape[1])} groups"
         )
-    return -np.expm1(resampled_means(logs, groups, members, counts))
+    return 0.0 - np.expm1(resampled_means(logs, groups, members, counts))
 
 
 def _bounds(drawn, table, members, by, level) -> tuple[np.ndarray, np.ndarray]:
@@ -200,7 +200,7 @@ def replay_novel_gap(
     # replay rows of all groups first, novel rows of the same groups after them
     halves = [rows for _, rows, _ in both] + [rows for _, _, rows in both]
     logs = Skill(reference).contributions(table)
-    skill = np.stack([-np.expm1(logs[rows].mean(axis=0)) for rows in halves])
+    skill = np.stack([0.0 - np.expm1(logs[rows].mean(axis=0)) for rows in halves])
     count = len(both)
     bounds: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     if key is not None:

@@ -28,7 +28,7 @@ class Skill(MeanStatistic):
 
     def finish(self, means: np.ndarray) -> np.ndarray:
         """Skill from mean log ratios."""
-        return -np.expm1(means)
+        return 0.0 - np.expm1(means)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class PairwiseSkill(MeanStatistic):
 
     def finish(self, means: np.ndarray) -> np.ndarray:
         """The matrix; the ratio's clip is symmetric, so the other triangle is the reciprocal."""
-        return -np.expm1(from_pairs(means, -means, 0.0))
+        return 0.0 - np.expm1(from_pairs(means, -means, 0.0))
 
 
 def skill_score(errors: np.ndarray, reference: np.ndarray) -> float:
@@ -64,7 +64,7 @@ def skill_score(errors: np.ndarray, reference: np.ndarray) -> float:
             f"errors: {list(errors.shape)} against a reference of {list(reference.shape)}; "
             "expected the same [N], N at least 1"
         )
-    return float(-np.expm1(np.log(error_ratio(errors, reference)).mean()))
+    return float(0.0 - np.expm1(np.log(error_ratio(errors, reference)).mean()))
 
 
 def skill_scores(table: ErrorTable, reference: str = "naive") -> np.ndarray:
