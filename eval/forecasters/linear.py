@@ -1,0 +1,190 @@
+"""Linear and ridge regression on the covariates of a step, batched, in closed form.
+
+What scikit-learn's `LinearRegression` and `StandardScaler` + `Ridge(10)` compute, for all rows of a
+batch at once. How it stays equal to them:
+
+* Sums, solutions and predictions are float64. A future whose covariates lie far outside the seen
+  range multiplies the error of a coefficient; float32 sums would leave errors of 1e-4 and more. The
+  data are read once and only K x K systems are solved, so 64 bits cost little. `jax.enable_x64`
+  holds for these calls alone; what comes in and goes out is float32.
+* One or two events do not tell K covariates apart. Then the coefficients of least squares are not
+  unique, and scikit-learn takes those of least norm in the covariates' own units; so does this.
+* Covariates that move together exactly (one event, one shape) do not quite do so once rounded to
+  float32: their difference is rounding, 1e-7 of them, and fitting it as a signal would wreck a
+  novel future. Directions below 1e-6 of the largest singular value of the standardised covariates
+  count as not told by the data. scikit-learn (1.7 and newer) cuts at 1e-6 too, in own units. In
+  1,500 tasks of whatif-v1 nothing lay between 1e-7 and 1e-4, so both cut the same.
+
+References:
+    SPEC §7; the paper's Appendix D.3.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from whatif_jax._types import Array, Float
+
+__all__ = [
+    "ALPHA",
+    "WIDTH",
+    "Regression",
+    "covariates_first",
+    "make_linear",
+    "make_ridge",
+    "regress",
+    "rows_together",
+]
+
+WIDTH = 5  # covariates are padded to as many, so that a program is compiled for (T, H) alone
+ROUNDING = float(np.finfo(np.float32).eps)
+SMALLEST_SINGULAR = 1e-6  # of the largest one, of standardised features: less is rounding
+SMALLEST_UNIT = 1e-13  # of the largest one, of features in their own units: less is zero
+ALPHA = 10.0
+
+
+def solve(
+    gram: Float[Array, "F F"],
+    cross: Float[Array, " F"],
+    deviation: Float[Array, " F"],
+    penalty: float | None,
+) -> Float[Array, " F"]:
+    """Coefficients in the features' own units.
+
+    Args:
+        gram: covariances of the standardised features; zero rows for those that do not vary.
+        cross: covariances of the standardised features with the target.
+        deviation: standard deviation of each feature, 1 where it does not vary.
+        penalty: of ridge on standardised coefficients, over the number of rows; None: least
+            squares, the solution of least norm in the features' own units.
+    """
+    values, vectors = jnp.linalg.eigh(gram)
+    along = vectors.T @ cross
+    if penalty is not None:
+        return vectors @ (along / (jnp.maximum(values, 0.0) + penalty)) / deviation
+    told = values > SMALLEST_SINGULAR**2 * jnp.maximum(values[-1], 1.0)
+    standard = jnp.where(told, along / jnp.where(told, values, 1.0), 0.0)
+    # What the data tell of coefficients w is (vectors.T * deviation) @ w = standard, where told.
+    largest = jnp.max(deviation)
+    equations = jnp.where(told, vectors, 0.0).T * (deviation / largest)
+    return jnp.linalg.pinv(equations, rtol=SMALLEST_UNIT) @ standard / largest
+
+
+def regress(
+    features: Float[Array, "F N"],
+    target: Float[Array, " N"],
+    ahead: Float[Array, "F H"],
+    alpha: float | None,
+) -> Float[Array, " H"]:
+    """Fit on N rows, predict H others. float64 where 64 bits are enabled; unbatched.
+
+    Args:
+        features: one row a feature, in any units. Features that do not vary, or by no more than
+            float32 rounding, get no weight.
+        target: in any unit.
+        ahead: the same features where a prediction is wanted.
+        alpha: of ridge regression on standardised features; None: ordinary least squares.
+
+    Returns:
+        predictions in the target's unit.
+    """
+    count = target.shape[0]
+    features, target, ahead = (
+        values.astype(jnp.result_type(float)) for values in (features, target, ahead)
+    )
+    # Distances from the first row: exactly zero where nothing varies, and one pass over the rows.
+    start, origin = features[:, 0], target[0]
+    rows = jnp.concatenate([features - start[:, None], (target - origin)[None]])
+    average = jnp.sum(rows, axis=-1) / count
+    moments = rows @ rows.T / count - average[:, None] * average
+    gram, cross = moments[:-1, :-1], moments[:-1, -1]
+    mean, level = start + average[:-1], origin + average[-1]
+    deviation = jnp.sqrt(jnp.maximum(jnp.diagonal(gram), 0.0))
+    varies = deviation > ROUNDING * jnp.abs(mean)
+    deviation = jnp.where(varies, deviation, 1.0)
+    standard = jnp.where(varies[:, None] & varies, gram / deviation[:, None] / deviation[None], 0.0)
+    weights = solve(
+        standard,
+        jnp.where(varies, cross / deviation, 0.0),
+        deviation,
+        None if alpha is None else alpha / count,
+    )
+    return level + jnp.where(varies, weights, 0.0) @ (ahead - mean[:, None])
+
+
+@functools.partial(jax.jit, static_argnames=("alpha", "together"))
+def _forecast(history: Array, features: Array, alpha: float | None, together: int) -> Array:
+    """Point forecasts [B, H, 1] from [B, T] and [B, WIDTH, T + H]."""
+
+    def one(row: tuple[Array, Array]) -> Array:
+        past, known = row
+        steps = past.shape[0]
+        return regress(known[:, :steps], past, known[:, steps:], alpha)
+
+    rows = jax.lax.map(one, (history, features), batch_size=together)
+    return rows.astype(jnp.float32)[:, :, None]
+
+
+@jax.jit
+def covariates_first(covariates: Array) -> Array:
+    """[B, T + H, K] to [B, WIDTH, T + H]; the rows added are zeros, which get no weight."""
+    k = covariates.shape[-1]
+    if k > WIDTH:
+        raise ValueError(f"covariates: {k}; expected at most {WIDTH}")
+    return jnp.pad(covariates.swapaxes(1, 2), ((0, 0), (0, WIDTH - k), (0, 0)))
+
+
+def rows_together(array: Array, on_cpu: int, else_: int) -> int:
+    """Rows to work on at once: few on a CPU, whose cache they should fit; many elsewhere."""
+    return on_cpu if all(device.platform == "cpu" for device in array.devices()) else else_
+
+
+class Regression:
+    """Regression of the target on the covariates of the same step, fitted to each history.
+
+    Args:
+        name: of the forecaster.
+        alpha: of ridge regression on covariates standardised on the history; None: ordinary least
+            squares.
+    """
+
+    version = "1"
+    on_device = True
+    fixed_batch = True
+    point = True
+
+    def __init__(self, name: str, alpha: float | None = None):
+        self.name = name
+        self.alpha = alpha
+        self.settings: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+
+    def __call__(
+        self, history: Array, covariates: Array, horizon: int, levels: tuple[float, ...]
+    ) -> Array:
+        """Point forecast [B, H, 1] in the target's unit."""
+        with jax.enable_x64(True):
+            return _forecast(
+                history,
+                covariates_first(covariates),
+                self.alpha,
+                rows_together(history, on_cpu=4, else_=64),
+            )
+
+
+def make_linear() -> Regression:
+    """Linear regression; it has no settings."""
+    return Regression("linear")
+
+
+def make_ridge(alpha: float = ALPHA) -> Regression:
+    """Ridge regression.
+
+    Raises:
+        ValueError: an `alpha` that is not above 0.
+    """
+    if not alpha > 0:
+        raise ValueError(f"alpha: {alpha!r}; expected a number above 0")
+    return Regression("ridge", float(alpha))

@@ -1,0 +1,273 @@
+"""Forecasters: what they are given, what they give back, and the check that it is that.
+
+References:
+    SPEC §7.
+"""
+
+import functools
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Array
+from .suites import Suite
+from .suites.suite import _realize_batch
+from .tasks import Task
+
+__all__ = ["BatchInfo", "Forecaster", "ForecasterError", "forecaster_identity", "per_row"]
+
+
+class ForecasterError(ValueError):
+    """A forecaster's answer is not what its batch asks for; names the forecaster."""
+
+
+class BatchInfo(NamedTuple):
+    """What else is known of the rows of a batch, for forecasters with `wants_info`."""
+
+    task_ids: np.ndarray  # int64 [B]; a padding row carries the id of the row it repeats
+    step_seconds: np.ndarray  # float64 [B], seconds between two steps
+
+
+class Forecaster(Protocol):
+    """A callable on batches. Every attribute is optional; a plain function will do.
+
+    Called with `(history, covariates, horizon, levels)`:
+
+    * history: float32 [B, T], the target's past values in its unit.
+    * covariates: float32 [B, T + H, K], history and future, each in its own unit, primary first.
+    * horizon: H. levels: the quantile levels, a tuple of Q floats.
+
+    Returns quantiles [B, H, Q] at `levels`, or [B, H, 1], a point forecast that is scored at level
+    0.5 alone, or a list with one object a row: an array [H, Q] or [H, 1], or None for no forecast.
+
+    Attributes (all optional):
+        name: default the callable's own name.
+        version: raised when its numbers change; default "0".
+        settings: what else changes its numbers, as JSON values; default {}.
+        on_device: it takes JAX arrays; default False, NumPy arrays that it may write to.
+        fixed_batch: it wants batches of `batch_size` rows always, the last ones padded with copies
+            of a row, so that it compiles once a shape; default False, real rows alone.
+        wants_info: it takes the keyword `info`, a `BatchInfo`; default False.
+        parallel: its rows are independent work for a CPU, which a runner may split; default False.
+        point: it gives point forecasts, for a batch of which none is there; default False.
+        row_tolerance: how much of a row's scale its answers may differ by in different company;
+            default 1e-4.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Forecast a batch, as above."""
+
+
+def forecaster_identity(forecaster: Forecaster) -> tuple[str, str, str]:
+    """Name, version and settings (canonical JSON) of a forecaster.
+
+    Raises:
+        ForecasterError: settings that JSON cannot hold.
+    """
+    own = getattr(forecaster, "__name__", type(forecaster).__name__)
+    name, version = getattr(forecaster, "name", own), getattr(forecaster, "version", "0")
+    settings = getattr(forecaster, "settings", {})
+    try:
+        text = json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ForecasterError(
+            f"settings of forecaster {name}: {settings!r} ({error}); expected JSON values"
+        ) from None
+    return str(name), str(version), text
+
+
+def per_row(
+    function: Callable[[np.ndarray, np.ndarray, int, tuple[float, ...]], Any], **attributes: Any
+) -> Forecaster:
+    """A forecaster from a function of one series.
+
+    Args:
+        function: takes history [T], covariates [T + H, K], horizon and levels; returns quantiles
+            [H, Q], a point forecast [H, 1], or None for no forecast.
+        **attributes: of the forecaster, such as `name` or `parallel`.
+    """
+
+    @functools.wraps(function)
+    def forecast(history, covariates, horizon, levels):
+        return [
+            function(past, known, horizon, levels)
+            for past, known in zip(history, covariates, strict=True)
+        ]
+
+    for name, value in attributes.items():
+        setattr(forecast, name, value)
+    return forecast
+
+
+class Batch(NamedTuple):
+    """Tasks on the device, to be forecast. Axis B is padded with copies of the last row."""
+
+    task_ids: np.ndarray  # int64 [rows], without padding
+    task: Task  # every field with a leading axis B
+    k: int
+    step_seconds: np.ndarray  # float64 [rows]
+
+    @property
+    def rows(self) -> int:
+        return len(self.task_ids)
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Refuse what is no batch size."""
+    whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool)
+    if not whole or batch_size < 1:
+        raise ValueError(f"batch_size: {batch_size!r}; expected an integer >= 1")
+
+
+def check_once(task_ids: np.ndarray) -> None:
+    """Refuse a task that occurs twice."""
+    values, counts = np.unique(task_ids, return_counts=True)
+    if np.any(counts > 1):
+        raise ValueError(
+            f"task_ids: {values[counts > 1][:10].tolist()} more than once; expected each task once"
+        )
+
+
+def make_batches(
+    suite: Suite, task_ids: Sequence[int] | np.ndarray, batch_size: int
+) -> Iterator[Batch]:
+    """Make the tasks, in the order given: one batch, or one for each program that makes them.
+
+    Raises:
+        ValueError: no tasks, more than `batch_size`, unknown ones, or of several shapes.
+    """
+    check_batch_size(batch_size)
+    ids = np.asarray(task_ids)
+    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"task_ids: {str(task_ids)[:80]}; expected a list of integers")
+    if not 1 <= len(ids) <= batch_size:
+        raise ValueError(f"task_ids: {len(ids)} tasks; expected 1 .. batch_size = {batch_size}")
+    check_once(ids)
+    known = suite.column("task_id")
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
+    rows = order[at]
+    if np.any(known[rows] != ids):
+        missing = ids[known[rows] != ids][:10].tolist()
+        raise ValueError(f"task_ids: {missing} are not among the {len(suite)} tasks of the suite")
+    columns = [suite.column(name)[rows].tolist() for name in ("context", "horizon", "k")]
+    shapes = sorted(set(zip(*columns, strict=True)))
+    if len(shapes) > 1:
+        raise ValueError(f"task_ids: (context, horizon, k) {shapes[:5]}; expected one of them")
+    step_of = {system.name: system.step_seconds for system in suite.systems}
+    groups: dict[tuple, list[int]] = {}
+    for row, key in zip(rows.tolist(), suite._key(rows), strict=True):
+        groups.setdefault(key, []).append(row)
+    for key in sorted(groups):
+        real = np.array(groups[key])
+        padded = np.concatenate([real, np.repeat(real[-1:], batch_size - len(real))])
+        yield Batch(
+            known[real],
+            _realize_batch(jax.device_put(suite.specs(padded)), suite.baselines),
+            shapes[0][2],
+            np.array([step_of[name] for name in suite.column("system")[real].tolist()], float),
+        )
+
+
+@functools.partial(jax.jit, static_argnames="k")
+def _known(past: Array, ahead: Array, k: int) -> Array:
+    """Covariates [B, T + H, K] from [B, padded K, T] and [B, padded K, H]."""
+    return jnp.concatenate([past[:, :k], ahead[:, :k]], axis=-1).swapaxes(1, 2)
+
+
+def forecast_batch(
+    forecaster: Forecaster, batch: Batch, levels: tuple[float, ...]
+) -> tuple[Array | np.ndarray, float]:
+    """The forecaster's answer for the real rows, float32 [rows, H, Q or 1], and its seconds.
+
+    A missing forecast comes as NaN. Time is that of the forecaster alone.
+
+    Raises:
+        ForecasterError: an answer of another shape, or of no numbers.
+    """
+    name, *_ = forecaster_identity(forecaster)
+    task, horizon = batch.task, batch.task.future.shape[-1]
+    size = task.history.shape[0]
+    history: Any = task.history
+    covariates: Any = _known(task.history_covariates, task.future_covariates, k=batch.k)
+    fixed = getattr(forecaster, "fixed_batch", False)
+    given = size if fixed else batch.rows
+    if getattr(forecaster, "on_device", False):
+        history, covariates = history[:given], covariates[:given]
+    else:  # copies, so that a forecaster may write to them
+        history, covariates = np.array(history)[:given], np.array(covariates)[:given]
+    extra = {}
+    if getattr(forecaster, "wants_info", False):
+        pad = (0, given - batch.rows)
+        extra["info"] = BatchInfo(
+            np.pad(batch.task_ids, pad, mode="edge"), np.pad(batch.step_seconds, pad, mode="edge")
+        )
+    jax.block_until_ready((history, covariates))
+    start = time.perf_counter()
+    try:
+        raw = forecaster(history, covariates, horizon, levels, **extra)
+        if isinstance(raw, jax.Array):
+            raw.block_until_ready()
+    except Exception as error:
+        error.add_note(f"forecaster {name}, tasks {batch.task_ids[:10].tolist()} ...")
+        raise
+    took = time.perf_counter() - start
+    if isinstance(raw, list | tuple):
+        raw = _stacked(raw, name, batch, given, horizon, levels, forecaster)
+    shape = np.shape(raw)
+    widths = sorted({1, len(levels)})
+    if len(shape) != 3 or shape[:2] != (given, horizon) or shape[2] not in widths:
+        raise ForecasterError(
+            f"forecaster {name}: answer of shape {shape}; expected ({given}, {horizon}, "
+            f"{' or '.join(map(str, widths))}): rows, horizon, quantile levels"
+        )
+    return _numbers(raw, f"forecaster {name}")[: batch.rows], took
+
+
+def _numbers(values: Any, whose: str) -> Array | np.ndarray:
+    """As float32; values beyond its range become infinite, which counts as missing."""
+    if isinstance(values, jax.Array) and jnp.issubdtype(values.dtype, jnp.floating):
+        return values.astype(jnp.float32)
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(values).astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise ForecasterError(f"{whose}: {error}; expected an array of numbers") from None
+
+
+def _stacked(
+    answers: Sequence[Any],
+    name: str,
+    batch: Batch,
+    given: int,
+    horizon: int,
+    levels: tuple[float, ...],
+    forecaster: Forecaster,
+) -> np.ndarray:
+    """One answer a row as one array; NaN where there is none."""
+    if len(answers) != given:
+        raise ForecasterError(
+            f"forecaster {name}: a list of {len(answers)} forecasts; expected {given}, one a row"
+        )
+    found: dict[int, np.ndarray] = {}
+    for row, answer in enumerate(answers):
+        if answer is None:
+            continue
+        task_id = batch.task_ids[min(row, batch.rows - 1)]
+        found[row] = np.asarray(_numbers(answer, f"forecaster {name}, task {task_id}"))
+        shape, widths = found[row].shape, {each.shape[-1:] for each in found.values()}
+        columns = sorted({1, len(levels)})
+        if len(shape) != 2 or shape[0] != horizon or shape[1] not in columns or len(widths) > 1:
+            raise ForecasterError(
+                f"forecaster {name}, task {task_id}: forecast of shape {shape}; expected "
+                f"({horizon}, {' or '.join(map(str, columns))}), the same for every row, or None"
+            )
+    none_width = 1 if getattr(forecaster, "point", False) else len(levels)
+    width = next(iter(found.values())).shape[1] if found else none_width
+    missing = np.full((horizon, width), np.nan, np.float32)
+    return np.stack([found.get(row, missing) for row in range(given)])
