@@ -76,7 +76,7 @@ def _exchanged(rows: Array, first: int) -> Array:
     end = first + 2 * pairs
     a, b = rows[first:end:2], rows[first + 1 : end : 2]
     ordered = jnp.stack([jnp.minimum(a, b), jnp.maximum(a, b)], axis=1)
-    return jnp.concatenate([rows[:first], ordered.reshape(2 * pairs, -1), rows[end:]])
+    return jnp.concatenate([rows[:first], ordered.reshape(2 * pairs, rows.shape[1]), rows[end:]])
 
 
 def _sorted(rows: Float[Array, "Q H"]) -> Float[Array, "Q H"]:
@@ -237,8 +237,8 @@ def error_ratio(error: np.ndarray, reference: np.ndarray) -> np.ndarray:
     References:
         SPEC §7.
     """
-    error, reference = np.asarray(error, np.float64), np.asarray(reference, np.float64)
-    for name, values in (("error", error), ("reference", reference)):
+    ours, theirs = np.asarray(error, np.float64), np.asarray(reference, np.float64)
+    for name, values in (("error", ours), ("reference", theirs)):
         if not np.all(values >= 0):
             bad = values[~(values >= 0)]
             raise ValueError(
@@ -246,5 +246,5 @@ def error_ratio(error: np.ndarray, reference: np.ndarray) -> np.ndarray:
                 "expected zero or more"
             )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.clip(error / reference, SMALLEST_RATIO, LARGEST_RATIO)
-    return np.where(error == reference, 1.0, ratio)  # equal: also 0/0 and inf/inf
+        ratio = np.clip(ours / theirs, SMALLEST_RATIO, LARGEST_RATIO)
+    return np.where(ours == theirs, 1.0, ratio)  # equal: also 0/0 and inf/inf
