@@ -1,12 +1,23 @@
 """A provider on this machine: speaks the OpenAI protocol, and misbehaves on demand."""
 
+import importlib.util
 import json
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import pytest
+
 TARGET = "target_1"
+KEY = "sk-a-secret-that-nobody-may-see"
+HORIZON = 4
+PRICES = {"input_price": 1.0, "output_price": 2.0}  # 0.002 dollars for 1,000 and 500 tokens
+needs_litellm = pytest.mark.skipif(
+    importlib.util.find_spec("litellm") is None, reason="needs the extra llm"
+)
 
 
 class Question(NamedTuple):
@@ -135,3 +146,43 @@ class FakeProvider:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def maker(provider: FakeProvider, folder: Path) -> Callable:
+    """Makes forecasters of the provider, all with one cache in the folder."""
+    from eval.forecasters.llm import make
+
+    provider.reset()
+
+    def ask(**settings):
+        defaults = dict(
+            model="openai/fake",
+            api_base=provider.address,
+            api_key=KEY,
+            cache=folder / "cache",
+            sleep=lambda seconds: None,
+            timeout=20,
+        )
+        return make(**{**defaults, **settings})
+
+    return ask
+
+
+def rows(count: int = 1, context: int = 12, k: int = 2):
+    """History, covariates, horizon, levels; the rows differ."""
+    random = np.random.default_rng(count)
+    history = random.lognormal(size=(count, context)).astype(np.float32)
+    covariates = random.normal(size=(count, context + HORIZON, k)).astype(np.float32)
+    return history, covariates, HORIZON, (0.1, 0.5, 0.9)
+
+
+def last(history) -> np.ndarray:
+    return np.repeat(history[:, -1:, None], HORIZON, axis=1)
+
+
+def nan(question: Question) -> Response:
+    return written(answer([(stamp, "NaN") for stamp in question.stamps]))
+
+
+def hang(_: Question) -> Response:
+    return failing(200)._replace(hang=True)

@@ -1,7 +1,7 @@
 """What calls cost: an estimate before they are made, and a limit that stops them."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -176,30 +176,45 @@ class Budget:
         self.spent = spent
         self._limit = limit
         self._promised = 0.0
-        self._lock = threading.Lock()
+        self._under_way = 0
+        self._changed = threading.Condition()
 
     @contextmanager
-    def promise(self, cost: float) -> Iterator[None]:
+    def promise(self, cost: Callable[[], float]) -> Iterator[None]:
         """Hold back what a call is expected to cost while it is under way.
+
+        Where calls under way hold back what this one needs, it waits for them: they often cost
+        less than expected.
+
+        Args:
+            cost: gives US dollars for the call, by all that is known when it is asked.
 
         Raises:
             CostLimit: with it, more than the limit might be spent.
         """
-        with self._lock:
-            if self._limit is not None and self.spent + self._promised + cost > self._limit:
-                raise CostLimit(
-                    f"max_cost: {self._limit:g} USD; {self.spent:.4f} USD are spent, calls under "
-                    f"way are expected to take {self._promised:.4f} and the next one {cost:.4f}. "
-                    f"Answers so far are kept: run again with a higher max_cost to go on"
-                )
-            self._promised += cost
+        with self._changed:
+            while self._limit is not None:
+                if self.spent + self._promised + cost() <= self._limit:
+                    break
+                if not self._under_way:
+                    raise CostLimit(
+                        f"max_cost: {self._limit:g} USD; {self.spent:.4f} USD are spent, and the "
+                        f"next call is expected to cost {cost():.4f}. Answers so far are kept: "
+                        f"run again with a higher max_cost to go on"
+                    )
+                self._changed.wait()
+            held = cost()
+            self._promised += held
+            self._under_way += 1
         try:
             yield
         finally:
-            with self._lock:
-                self._promised -= cost
+            with self._changed:
+                self._promised -= held
+                self._under_way -= 1
+                self._changed.notify_all()
 
     def spend(self, cost: float) -> None:
         """Count what a call has cost."""
-        with self._lock:
+        with self._changed:
             self.spent += cost

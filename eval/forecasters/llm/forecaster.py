@@ -215,23 +215,28 @@ class LLMForecaster:
         return None
 
     def _attempt(self, key: str, prompt: Prompt, counted: Tokens, attempt: int) -> np.ndarray:
-        expected = self._meter.estimate(counted)
-        price = self._prices.cost(expected) if self._prices else None
+        prices = self._prices
+
+        def expected_cost() -> float:
+            return prices.cost(self._meter.estimate(counted)) if prices else 0.0
+
         line: dict[str, Any] = {"key": key, "attempt": attempt + 1, "expected": list(counted)}
-        with self._budget.promise(price or 0.0):
+        with self._budget.promise(expected_cost):
+            if self._stop.is_set():  # while this waited for money
+                raise _Stopped
             self._count(requests=1)
             try:
                 reply = self._client.send(prompt.text)
             except CallFailed as failure:
                 # a provider may charge for a call that nobody waited for
-                cost = price if failure.reason == "timeout" else 0.0
-                self._record(line, failure.reason, cost, message=str(failure)[:300])
+                charged = expected_cost() if failure.reason == "timeout" else 0.0
+                self._record(line, failure.reason, charged, message=str(failure)[:300])
                 raise
             except ProviderError as error:
                 self._record(line, "refused", 0.0, message=str(error)[:300])
                 raise
             answer = Answer(reply.text, reply.cut_short, round(reply.seconds, 3))
-            used = reply.tokens or expected
+            used = reply.tokens or self._meter.estimate(counted)
             cost = self._cost(reply, used)
             line |= {"prompt_tokens": used.prompt, "completion_tokens": used.completion}
             line |= {"measured": reply.tokens is not None, "seconds": answer.seconds}
