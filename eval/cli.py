@@ -139,9 +139,12 @@ def run(
         for line in estimate_cost(forecaster, planned, progress=progress):
             typer.echo(line)
         return
-    found = score(
-        forecaster, planned, results, jobs=jobs, dask=dask, check=check, progress=progress
-    )
+    try:
+        found = score(
+            forecaster, planned, results, jobs=jobs, dask=dask, check=check, progress=progress
+        )
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
 
     from .summary import naive_run, summary
 
@@ -201,8 +204,6 @@ def main() -> None:
     """Run the command line; a problem with the input is one line on standard error, exit 2."""
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(130)
     except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:
         # Notes say that a forecaster raised it: its author wants to see where. Our own errors are
         # about the input, wherever they come from.

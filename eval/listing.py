@@ -16,10 +16,10 @@ __all__ = ["NEEDS", "find_forecaster", "needs", "takes"]
 NEEDS: dict[str, tuple[str, str]] = {
     "xgboost": ("xgboost", "xgboost"),
     "chronos-2": ("chronos", "chronos"),
-    "timesfm-3": ("timesfm", "timesfm"),
-    "tirex-2": ("tirex", "tirex"),
+    "timesfm-3": ("timesfm3", "timesfm"),
+    "tirex-2": ("tirex2", "tirex"),
     "tabpfn-ts": ("tabpfn_time_series", "tabpfn"),
-    "t0": ("tfc_t0", "t0"),
+    "t0": ("t0", "t0"),
     "timestral": ("timestral", "timestral"),
     "ts-icl": ("tsicl", "tsicl"),
     "llm": ("litellm", "llm"),

@@ -1,7 +1,8 @@
-"""Forecasters that tests of running hand to `--model tests.eval.run_helpers:FACTORY`."""
+"""What tests of running share: tasks of one shape, and forecasters for `--model`.
 
-import os
-import signal
+The forecasters are NumPy and lie in a module of their own, so that worker processes start soon.
+"""
+
 import time
 from pathlib import Path
 
@@ -9,23 +10,114 @@ import numpy as np
 
 from whatif_jax.evaluation import per_row
 
+MODULE = "tests.eval.run_helpers"
+# 44 tasks of one context, horizon, K and event shape: one program to compile.
+WHERE = {
+    "system": ["epanet"],
+    "target": ["flowrate_11", "flowrate_12"]
+    + [f"pressure_{node}" for node in (10, 11, 12, 13, 21, 22, 23, 31, 32)],
+    "context_pair": ["C1"],
+    "k": [1],
+    "event_length": [32],
+}
+WHERE_OPTIONS = [f"--where={axis}={','.join(map(str, values))}" for axis, values in WHERE.items()]
 
-def last_value(history, covariates, horizon, levels):
-    return np.repeat(history[:, -1:, None], horizon, axis=1)
+
+def around(history, covariates, horizon, levels, spread=0.1):
+    """Quantiles around the last value, wider with the primary covariate's future."""
+    width = spread * np.abs(history).mean(axis=1)[:, None, None]
+    steps = covariates[:, -horizon:, :1] / np.abs(covariates[..., :1]).max(axis=1, keepdims=True)
+    return history[:, -1:, None] + width * steps * (np.asarray(levels, np.float32) - 0.5)
 
 
 def make(spread: float = 0.1, api_key: str = "", max_cost: float | None = None):
-    """Quantiles around the last value; NumPy alone, so that runs start in a moment."""
+    """A forecaster with settings, a secret one among them."""
 
-    def around(history, covariates, horizon, levels):
-        around_last = history[:, -1:] * (1 + spread * (np.asarray(levels, np.float32) - 0.5))
-        return np.repeat(around_last[:, None], horizon, axis=1)
+    def forecast(history, covariates, horizon, levels):
+        return around(history, covariates, horizon, levels, spread)
 
-    around.name, around.version = "around", "3"
-    around.settings = {
+    forecast.name, forecast.version = "around", "3"
+    forecast.settings = {
         "spread": spread,
         "api_key": api_key,
         "max_cost": max_cost,
-        "headers": {"Authorization": api_key},
+        "headers": {"Authorization": api_key, "retries": 2},
     }
-    return around
+    return forecast
+
+
+def make_slow(seconds: float = 0.0):
+    """The same numbers, later; how much later is no setting."""
+
+    def forecast(history, covariates, horizon, levels):
+        time.sleep(seconds)
+        return around(history, covariates, horizon, levels)
+
+    forecast.name, forecast.version = "slow", "1"
+    return forecast
+
+
+def one_series(history, covariates, horizon, levels):
+    """A python forecaster of one series, with no forecast for some."""
+    if abs(float(history.sum())) % 1 < 0.2:
+        return None
+    return around(history[None], covariates[None], horizon, levels)[0]
+
+
+def make_rows(log: str = ""):
+    """Independent work a row. `log`: a folder where each process that works leaves its number."""
+
+    def forecast(history, covariates, horizon, levels):
+        import os
+
+        if log:
+            Path(log, str(os.getpid())).touch()
+        return one_series(history, covariates, horizon, levels)
+
+    return per_row(forecast, name="rows", parallel=True)
+
+
+class Estimate:
+    """As the LLM forecaster's: adds up."""
+
+    def __init__(self, prompt_tokens=0, completion_tokens=0, cost=0.0):
+        self.prompt_tokens, self.completion_tokens = prompt_tokens, completion_tokens
+        self.cost = cost
+
+    def __add__(self, other):
+        if not isinstance(other, Estimate):
+            return self
+        return Estimate(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost + other.cost,
+        )
+
+    __radd__ = __add__
+
+
+class Costly:
+    """Knows what it would cost, and must not be called for that."""
+
+    name = "costly"
+    wants_info = True
+
+    def estimate(self, history, covariates, horizon, levels, info=None):
+        assert len(info.task_ids) == len(history)
+        return Estimate(len(history) * history.shape[1], len(history) * horizon, 0.5 * len(history))
+
+    def __call__(self, *args, **keywords):
+        raise AssertionError("called")
+
+
+def make_costly():
+    return Costly()
+
+
+def make_broken():
+    """Fails inside, as a forecaster under development does."""
+
+    def broken(history, covariates, horizon, levels):
+        return np.zeros((2, 3)) @ history
+
+    return broken
