@@ -1,0 +1,150 @@
+"""Which models are compared on which tasks.
+
+A model scored on a sample is compared with the reference on its own tasks. Win rates compare every
+model with every other, so they are over the tasks that all have. Models with the same tasks share
+one `ErrorTable`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whatif_jax.aggregation import (
+    ErrorTable,
+    Interval,
+    MeanStatistic,
+    bootstrap_all,
+    error_table,
+    skill_by,
+)
+
+from .models import Model, ReportError
+
+__all__ = ["METRICS", "REFERENCES", "Comparison", "Skills", "Value", "percent"]
+
+METRICS = ("wql", "wape")
+REFERENCES = ("naive", "linear")  # the paper's two (Table 18)
+
+
+class Value(NamedTuple):
+    """A skill in percent and the number of tasks it is over."""
+
+    skill: float
+    tasks: int
+
+
+# By model, then by the values of the axes asked for.
+Skills = dict[str, dict[tuple[Any, ...], Value]]
+
+
+class Comparison:
+    """Error tables of a report's models, made once each.
+
+    Args:
+        models: of `models_of`.
+        suite: the suite they are of.
+        reference: the model skills are first shown against.
+        resamples: of each bootstrap.
+        key: JAX PRNG key of the bootstraps; the same tasks are drawn for every model.
+
+    Raises:
+        ReportError: no run of the reference.
+    """
+
+    def __init__(
+        self, models: Sequence[Model], suite: Any, *, reference: str, resamples: int, key: Any
+    ):
+        self.models = {model.name: model for model in models}
+        if reference not in self.models:
+            raise ReportError(
+                f"reference: {reference!r} is not among the results; expected one of "
+                f"{', '.join(self.models)}"
+            )
+        self.suite = suite
+        self.resamples = resamples
+        self.key = key
+        others = [name for name in REFERENCES if name in self.models and name != reference]
+        self.references = (reference, *others)
+        self._tables: dict[tuple[str, tuple[str, ...]], ErrorTable] = {}
+        self._groups = self._group()
+
+    def _group(self) -> list[list[str]]:
+        """Names of the models that share their tasks."""
+        groups: dict[bytes, list[str]] = {}
+        for name, model in self.models.items():
+            groups.setdefault(model.task_ids.tobytes(), []).append(name)
+        return list(groups.values())
+
+    def table(self, metric: str, names: Sequence[str]) -> ErrorTable | None:
+        """Errors of some models on the tasks that all of them have; None where there are none."""
+        wanted = (metric, tuple(names))
+        if wanted not in self._tables:
+            shared = self.models[names[0]].task_ids
+            for name in names[1:]:
+                shared = np.intersect1d(shared, self.models[name].task_ids, assume_unique=True)
+            if not len(shared):
+                return None
+            scores = {name: self.models[name].scores for name in names}
+            self._tables[wanted] = error_table(scores, self.suite, metric, tasks="common")
+        return self._tables[wanted]
+
+    def common(self, metric: str) -> ErrorTable | None:
+        """Errors of all models on the tasks that all have."""
+        return self.table(metric, list(self.models))
+
+    def against(self, metric: str, reference: str) -> list[tuple[list[str], ErrorTable]]:
+        """Groups of models with the errors of theirs and of the reference on their own tasks."""
+        found = []
+        for group in self._groups:
+            names = group if reference in group else [*group, reference]
+            table = self.table(metric, names)
+            if table is not None:
+                found.append((group, table))
+        return found
+
+    def skills(self, metric: str, reference: str, axes: Sequence[str] = ()) -> Skills:
+        """Skill of every model at every combination of values of some axes.
+
+        Args:
+            metric: of `METRICS`.
+            reference: model the skill is against.
+            axes: columns of the manifest; none for all tasks together.
+
+        Returns:
+            by model, then by the tuple of the axes' values, skill in percent and its tasks.
+        """
+        found: Skills = {name: {} for name in self.models}
+        for group, table in self.against(metric, reference):
+            groups = skill_by(table, tuple(axes), reference)
+            for name in group:
+                cells = zip(groups.groups, groups.of(name), groups.tasks, strict=True)
+                found[name] = {
+                    values: Value(100 * float(skill), int(tasks)) for values, skill, tasks in cells
+                }
+        return found
+
+    def intervals(
+        self, metric: str, reference: str, axes: Sequence[str] = ()
+    ) -> dict[str, dict[tuple[Any, ...], tuple[float | None, float | None]]]:
+        """Bootstrap intervals (95 %) of what `skills` gives; None where one task says nothing."""
+        found: dict[str, dict] = {}
+        for group, table in self.against(metric, reference):
+            groups = skill_by(table, tuple(axes), reference, key=self.key, resamples=self.resamples)
+            for row in groups.rows():
+                if row["model"] in group:
+                    values = tuple(row[axis] for axis in axes)
+                    ends = (percent(row["skill_lower"]), percent(row["skill_upper"]))
+                    found.setdefault(row["model"], {})[values] = ends
+        return found
+
+    def bootstrap(
+        self, table: ErrorTable, statistics: dict[str, MeanStatistic]
+    ) -> dict[str, Interval]:
+        """Statistics of a table with their 95 % intervals, all from the same draws."""
+        return bootstrap_all(table, statistics, key=self.key, resamples=self.resamples)
+
+
+def percent(value: float) -> float | None:
+    """A share in percent; None for NaN."""
+    return None if np.isnan(value) else 100 * float(value)

@@ -1,0 +1,128 @@
+"""Made-up results for tests of the report: score tables whose numbers follow from the task ids."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+LEVELS = tuple(round(0.1 * number, 1) for number in range(1, 10))
+
+
+class MadeRun(NamedTuple):
+    """The fields of `eval.results.Run`."""
+
+    name: str
+    version: str
+    settings: dict[str, Any]
+    folder: Path
+    scores: pa.Table
+    seconds: pa.Table
+    forecasts: pa.Table | None
+    metadata: dict[str, str]
+
+
+def made_run(
+    suite: Any,
+    name: str,
+    *,
+    quality: float,
+    rows: np.ndarray | None = None,
+    point: bool = False,
+    kept: tuple[int, ...] = (),
+    settings: dict[str, Any] | None = None,
+    seed: int = 0,
+    metric_version: str = "1",
+) -> MadeRun:
+    """A run with random errors: better on Replay, worse with K, better with events.
+
+    Args:
+        suite: of the tasks.
+        name: of the forecaster.
+        quality: how much of naive's error is taken away, 0..1.
+        rows: rows of the suite that were scored; None for all.
+        point: whether forecasts have no quantiles.
+        kept: ids of tasks whose forecasts are kept; they are the truth with an error.
+        settings: of the forecaster.
+        seed: of the random errors.
+        metric_version: of the metadata.
+    """
+    part = suite if rows is None else suite.take(rows)
+    part = part.take(np.argsort(part.column("task_id")))
+    ids, count = part.column("task_id"), len(part)
+    # the same noise on a task in every run of one seed, whichever tasks are scored
+    noise = np.random.default_rng(seed).lognormal(0, 0.35, int(suite._whole.table.num_rows))[ids]
+    base = np.random.default_rng(99).lognormal(-1, 0.6, int(suite._whole.table.num_rows))[ids]
+    novel = part.column("future") == "novel"
+    shrink = 1 - quality * np.where(novel, 0.55, 1.0)
+    if quality > 0:
+        shrink = shrink * np.where(novel, 1 + 0.12 * (part.column("k") - 1), 1.0)
+        shrink = shrink * np.where(novel, 1 - 0.03 * np.log2(part.column("n_events")), 1.0)
+    wql = base * shrink * (noise if quality > 0 else 1.0)
+    width = 1 if point else 9
+    coverage = np.clip(np.tile(np.array([0.5] if point else LEVELS), (count, 1)) + 0.03, 0, 1)
+    direction = np.where(ids % 7 == 0, np.nan, np.clip(quality + 0.1 * np.sin(ids), 0, 1))
+    metadata = {
+        "suite": suite.name,
+        "fingerprint": suite._whole.fingerprint,
+        "metric_version": metric_version,
+        "forecaster": name,
+        "version": "1",
+        "settings": json.dumps(settings or {}),
+        "levels": json.dumps(LEVELS),
+        "point": str(point).lower(),
+        "tasks": "all",
+    }
+    scores = pa.table(
+        {
+            "task_id": pa.array(ids, pa.int64()),
+            "wql": wql,
+            "wape": wql * 1.1,
+            "mase": wql * 2,
+            "rmse": wql * 3,
+            "coverage": pa.array(coverage.tolist(), pa.list_(pa.float64())),
+            "direction_accuracy": pa.array(direction, from_pandas=True),
+            "effect_size_error": np.abs(1 - quality * noise),
+            "imputed": ids % 50 == 0 if quality > 0.5 else np.zeros(count, bool),
+            "crossings": pa.array((ids % 3 == 0).astype(np.int32) * (width > 1)),
+        }
+    ).replace_schema_metadata(metadata)
+    seconds = pa.table(
+        {"task_id": pa.array(ids, pa.int64()), "seconds": 0.001 + 0.01 * quality * noise}
+    ).replace_schema_metadata(metadata)
+    forecasts = _forecasts(suite, [one for one in kept if one in set(ids.tolist())], quality, width)
+    return MadeRun(name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata)
+
+
+_FUTURES: dict[int, np.ndarray] = {}  # of whatif-v1 by task id: making them takes a second or two
+
+
+def futures(suite: Any, ids: tuple[int, ...]) -> dict[int, np.ndarray]:
+    """What happened over the horizon of some tasks."""
+    wanted = [number for number in ids if number not in _FUTURES]
+    if wanted:
+        rows = np.flatnonzero(np.isin(suite.column("task_id"), wanted))
+        for batch in suite.take(rows).batches(8):
+            fields = batch.to_numpy()
+            for number, future in zip(fields["task_id"].tolist(), fields["future"], strict=True):
+                _FUTURES[number] = np.asarray(future)
+    return {number: _FUTURES[number] for number in ids}
+
+
+def _forecasts(suite: Any, ids: list[int], quality: float, width: int) -> pa.Table | None:
+    if not ids:
+        return None
+    truths = futures(suite, tuple(ids))
+    quantiles = []
+    for number in ids:
+        truth = truths[number]
+        spread = (1.05 - quality) * (np.abs(truth).mean() + 1e-3)
+        offsets = np.linspace(-1, 1, width) if width > 1 else np.array([0.1])
+        quantiles.append((truth[:, None] + spread * (0.3 + offsets)[None]).tolist())
+    return pa.table(
+        {
+            "task_id": pa.array(ids, pa.int64()),
+            "quantiles": pa.array(quantiles, pa.list_(pa.list_(pa.float32()))),
+        }
+    )
