@@ -133,7 +133,8 @@ def evaluate_batch(
         ValueError: tasks that the suite has not, or that do not share one shape.
     """
     levels = tuple(float(level) for level in levels)
-    scores, seconds, quantiles = [], [], {}
+    scores, seconds = [], []
+    quantiles: dict[int, np.ndarray] = {}
     for batch in make_batches(suite, task_ids, batch_size):
         answer, took = forecast_batch(forecaster, batch, levels)
         columns, repaired = _score(batch, answer, levels)

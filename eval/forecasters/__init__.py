@@ -6,6 +6,7 @@ deviation and slope of the last 32 values of the target, `h` the horizon, `all` 
 """
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -61,17 +62,14 @@ def make_forecaster(name: str, **settings: Any) -> Callable:
     module, _, factory = FORECASTERS[name].partition(":")
     make = getattr(importlib.import_module(module), factory)
     _, paired, suffix = name.partition("-paired-")
-    given = {"features": suffix, **settings} if paired else settings
-    unknown = set(given) - _keywords(make)
-    if unknown:
-        raise ValueError(
-            f"settings of {name}: {', '.join(sorted(unknown))}; expected some of "
-            f"{', '.join(sorted(_keywords(make))) or 'none'}"
-        )
+    given = {**settings, "features": suffix} if paired else settings
+    parameters = inspect.signature(make).parameters.values()
+    if all(each.kind is not each.VAR_KEYWORD for each in parameters):
+        taken = {each.name for each in parameters} - ({"features"} if paired else set())
+        unknown = set(settings) - taken
+        if unknown:
+            raise ValueError(
+                f"settings of {name}: {', '.join(sorted(unknown))}; expected some of "
+                f"{', '.join(sorted(taken)) or 'none'}"
+            )
     return make(**given)
-
-
-def _keywords(make: Callable) -> set[str]:
-    import inspect
-
-    return set(inspect.signature(make).parameters)
