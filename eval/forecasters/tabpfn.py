@@ -49,10 +49,14 @@ def make(model: str = HUB, device: str | None = None, batch_size: int = 64) -> F
             elif source != HUB:
                 raise ValueError(f"the package loads {HUB} or a checkpoint file")
             pipeline = harness.TabPFNTSPipeline(tabpfn_model_config=config)
+            # The package goes on after a download that failed, and then fails at every task.
+            weights = pipeline.predictor.inference_routine.__self__.model_config["model_path"]
+            if not Path(weights).exists():
+                raise FileNotFoundError(f"{weights} could not be fetched")
     except ModelError as error:
         raise ModelError(
-            f"{error}; its weights are gated: accept the licence at https://ux.priorlabs.ai and "
-            "set TABPFN_TOKEN"
+            f"{error}; these weights are gated: accept their licence at https://ux.priorlabs.ai "
+            "and set TABPFN_TOKEN"
         ) from error.__cause__
     return adapt(pipeline, model, batch_size)
 

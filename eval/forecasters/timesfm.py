@@ -6,6 +6,7 @@ References:
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,9 @@ def make(
     timesfm = require("timesfm3.torch", "timesfm")
     on = choose_device(device, "timesfm")
     with loading(model) as source:
+        if Path(source).is_dir() and not (Path(source) / "config.json").exists():
+            # The package would build a full-sized network before it misses the weights.
+            raise FileNotFoundError("no config.json in the folder")
         forecaster = timesfm.TimesFM3Forecaster.from_pretrained(
             source, device=on, per_core_batch_size=batch_size
         )

@@ -19,6 +19,7 @@ PACKAGES = {
     "tirex-2": "tirex2",
     "t0": "t0",
     "timestral": "timestral",
+    "ts-icl": "tsicl",
 }
 
 
@@ -143,7 +144,32 @@ def _timestral(folder, levels, context):
     config.save(folder / "config.json")
 
 
+def _tsicl(folder, levels, context):
+    import torch
+    from hydra.utils import instantiate
+
+    # The package counts its levels out evenly and has no other set.
+    quantiles = dict(start_quantile=0.01, end_quantile=0.99, nb_quantiles=99, quantile_median=49)
+    module, scales = "tsicl.model", [3, 4]
+    config = dict(
+        _target_=f"{module}.network.TSICLNetwork",
+        encoder=dict(
+            _target_=f"{module}.encoder.PerceiverEncoder", num_latents=8, hidden_dim=16,
+            latent_dim=16, depth=1, latent_heads=2, latent_dim_head=8, cross_heads=2,
+            cross_dim_head=8, scales=scales, use_kl=False,
+        ),
+        head=dict(
+            _target_=f"{module}.icl_learning.ICLearningCrossAttn", d_model=16, num_blocks=1,
+            nhead=2, dim_feedforward=32, cross_heads=2, cross_dim_head=8, **quantiles,
+        ),
+        max_context_len=context, max_target_len=512,
+    )  # fmt: skip
+    weights = _widen(instantiate(config)).state_dict()
+    torch.save({"config": config, "forecaster": weights, "imputer": weights}, folder / "tiny.ckpt")
+
+
 _BUILD = {
+    "ts-icl": _tsicl,
     "chronos-2": _chronos,
     "timesfm-3": _timesfm,
     "tirex-2": _tirex,
