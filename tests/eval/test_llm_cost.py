@@ -94,13 +94,17 @@ def test_an_estimate_makes_no_call_and_adds_up(ask, provider):
     assert total.cost == pytest.approx(one.cost + many.cost) and total.requests == 21
     high = ask(reasoning_effort="high", **PRICES).estimate(*rows(1))
     assert high.completion_tokens == one.completion_tokens + 20_000
-    # the tokens of the text itself, in the same tokenizer
-    forecaster(*rows(1))
-    text = provider.requests[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("context, k, tolerance", [(12, 2, 1e-9), (400, 1, 0.03), (2000, 4, 0.03)])
+def test_a_long_prompt_is_estimated_from_a_part_of_it(context, k, tolerance, ask, provider):
     import litellm
 
+    estimate = ask().estimate(*rows(1, context, k))
+    ask()(*rows(1, context, k))
+    text = provider.requests[0]["messages"][0]["content"]
     counted = litellm.token_counter(model="gpt-4o", text=text)
-    assert one.prompt_tokens == pytest.approx(counted, rel=0.02)
+    assert estimate.prompt_tokens == pytest.approx(counted, rel=tolerance)
 
 
 def test_an_estimate_leaves_out_what_is_cached_and_learns(ask, provider):

@@ -22,7 +22,7 @@ REASONING_TOKENS = {
     "xhigh": 40_000,
     "max": 60_000,
 }
-COUNTED = 6_000  # characters counted exactly; a CSV table goes on as it begins
+COUNTED = 6_000  # characters of a text that are counted; a CSV table goes on as it began
 
 
 class CostLimit(RuntimeError):  # noqa: N818 - a clean stop, not a mistake
@@ -158,10 +158,16 @@ class Meter:
 
 
 def _count(text: str) -> float:
-    head = text[:COUNTED]
+    if len(text) <= COUNTED:
+        return _tokens(text)
+    half = COUNTED // 2  # the instructions are at the start, and words take fewer tokens
+    middle = text[len(text) // 2 :][:half]
+    return _tokens(text[:half]) + _tokens(middle) * (len(text) - half) / len(middle)
+
+
+def _tokens(text: str) -> int:
     # the name picks the tokenizer that comes with litellm; others would be fetched
-    tokens = litellm().token_counter(model="gpt-4o", text=head)
-    return tokens * len(text) / max(len(head), 1)
+    return litellm().token_counter(model="gpt-4o", text=text)
 
 
 class Budget:
