@@ -71,7 +71,10 @@ def test_tasks_that_differ(suite):
         match=r"tasks: 'naive' has 10, 'linear' has 8, and task 0 is scored for one",
     ):
         error_table(tables, suite)
-    assert error_table(tables, suite, tasks="common").task_ids.tolist() == list(range(4, 10))
+    common = error_table(tables, suite, tasks="common")
+    assert common.task_ids.tolist() == list(range(4, 10))
+    assert common.column("naive").tolist() == tables["naive"]["wql"].to_pylist()[4:]
+    assert common.column("ridge").tolist() == tables["ridge"]["wql"].to_pylist()[:6]
     apart = {"naive": scores(suite, range(4)), "linear": scores(suite, range(4, 8))}
     with pytest.raises(ComparisonError, match="'naive' and 'linear' have none in common"):
         error_table(apart, suite, tasks="common")
