@@ -13,6 +13,7 @@ References:
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -305,7 +306,7 @@ def effect_size_error(
     """
     counted = _counted(target, mask) & jnp.isfinite(baseline)
     # the baseline cancels: the difference of the two effects is that of the values
-    error = jnp.abs(_signed_total(point, target, counted))
+    values, less = jnp.stack([point, target]), jnp.stack([target, baseline])
+    error, size = jnp.abs(jax.vmap(_signed_total, (0, 0, None))(values, less, counted))
     broken = jnp.any(counted & ~jnp.isfinite(point)) | jnp.isnan(error)
-    size = jnp.abs(_signed_total(target, baseline, counted))
     return _ratio(jnp.where(broken, jnp.inf, error), size)
