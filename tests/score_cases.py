@@ -63,7 +63,7 @@ def random_case(kind: str, rng: np.random.Generator, context: int, horizon: int)
         target[:], quantiles[:] = 0, 0
     elif kind == "nothing counted":
         target[:] = np.nan
-    elif kind == "alike":  # every error the same: roundings of a plain sum add up
+    elif kind == "alike":  # every error the same: roundings may all go one way
         target[:], quantiles[:] = level, level + scale * np.linspace(-1, 0.9, 9)
     elif kind == "cancelling":  # the mean effect is far below the effects
         quantiles = target[:, None] + scale * rng.normal(size=(horizon, 1)) + 0 * spread

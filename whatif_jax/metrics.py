@@ -43,10 +43,10 @@ def _folded(values: Float[Array, " L"]) -> Float[Array, " W"]:
 
 
 def _total(values: Float[Array, " L"]) -> FloatScalar:
-    """Sum in pairs: ten roundings on the way of each of a thousand terms.
+    """Sum in pairs: ten roundings on the way of each of a thousand terms, on every device.
 
-    Terms added one after another would go wrong by 1e-6 where they are alike, as the errors of a
-    constant forecast are. Halves are added, not neighbours: whole vectors at a time.
+    The order of XLA's own sum is the device's choice. Halves are added, not neighbours, so that
+    whole vectors are: on CPU twice as fast as XLA's sum.
     """
     values = _folded(values)
     while values.shape[-1] > 1:
