@@ -178,7 +178,9 @@ def report(
             f"results: {results} holds no finished run on {whole.name}; expected at least one of "
             f"`python -m eval run`"
         )
-    page = write_report(runs, whole, out, reference=reference)
+    page = write_report(
+        runs, whole, out, reference=reference, progress=lambda text: typer.echo(text, err=True)
+    )
     typer.echo(str(page))
 
 

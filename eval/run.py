@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,6 +144,8 @@ def run(
     folder = RunFolder(Path(results), planned.identity, batches, planned.sizes, planned.kept)
     with folder:
         if folder.complete:
+            if progress:
+                print(f"{folder.path} is complete; nothing to run", file=sys.stderr)
             return load_run(folder.path)
         done = sum(len(batches[number]) for number in folder.done)
         with contextlib.ExitStack() as stack:

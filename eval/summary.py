@@ -67,7 +67,8 @@ def tasks_text(tasks: str) -> str:
         return "the whole suite"
     choice = json.loads(tasks)
     where = "; ".join(
-        f"{axis} {', '.join(map(str, values))}" for axis, values in choice.get("where", {}).items()
+        f"{axis} {', '.join(map(str, values[:4]))}{', ...' if len(values) > 4 else ''}"
+        for axis, values in choice.get("where", {}).items()
     )
     if "sample" not in choice:
         return where
