@@ -459,6 +459,7 @@ def test_tasks_of_the_suite_end_to_end(forecaster, suite):
     assert metadata[b"point"] == b"false"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["chronos-2", "tirex-2", "timestral", "ts-icl"])
 def test_a_task_of_the_longest_horizon_end_to_end(name, folder, suite):
     """For models that forecast fewer steps at once and read fewer than 7,328."""
