@@ -14,7 +14,7 @@ __all__ = ["WIDTH", "figure", "heat_map", "legend", "paired_bars", "save", "titl
 
 WIDTH = 10.6  # inches, shown at 100 pixels each: fits beside the contents on a laptop
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
@@ -58,14 +58,19 @@ def save(made: Any, path: Path) -> str:
         the text of the SVG.
     """
     from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
     with rc_context(_SETTINGS):
-        made.draw_without_rendering()
-        made.set_layout_engine("none")  # placed once, not again for each file
-        made.savefig(path.with_name(path.name + ".png"), dpi=150, metadata={"Software": None})
-        made.savefig(text, format="svg", metadata={"Date": None})
+        # `savefig` would lay the figure out and draw it five times for the two files.
+        made.get_layout_engine().execute(made)
+        made.set_layout_engine("none")
+        FigureCanvasSVG(made).print_svg(text, metadata={"Date": None})
+        made.dpi = 150
+        png = path.with_name(path.name + ".png")
+        FigureCanvasAgg(made).print_png(png, metadata={"Software": None})
     svg = text.getvalue()
     path.with_name(path.name + ".svg").write_text(svg, "utf-8")
     return svg

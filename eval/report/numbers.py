@@ -70,9 +70,9 @@ def leaderboard_table(comparison: Comparison) -> Table:
     ]
     shared = 0 if common is None else len(common)
     note = (
-        f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the reference's, over "
-        "the model's own tasks. Win rate: share of tasks with a smaller error than another model, "
-        f"averaged over the other models, over the {shared:,} tasks that all "
+        f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the "
+        "reference's, over the model's own tasks. Win rate: share of tasks with a smaller error "
+        f"than another model, averaged over the other models, over the {shared:,} tasks that all "
         f"{len(comparison.models)} models were scored on. Below them, 95 % percentile bootstrap "
         f"intervals ({comparison.resamples:,} resamples of tasks, the same for all models). "
         "Imputed: tasks without a finite forecast, replaced by naive. Crossings: neighbouring "

@@ -201,8 +201,9 @@ class _Figures:
         rates = {row["model"]: row.get("wql_win_rate") for row in self.tables["leaderboard"].rows}
         for name, paper in self.published["win_rate_wql"].items():
             for model in self.named(name):
-                if rates.get(model) is not None and table is not None:
-                    cell = _Cell(rates[model], len(table))
+                rate = rates.get(model)
+                if rate is not None and table is not None:
+                    cell = _Cell(rate, len(table))
                     yield from self.row("win rate", model, "all", paper, cell)
 
     def seconds_table(self) -> Table:

@@ -5,7 +5,7 @@ form of colour blindness can tell apart. There are seven besides black, so that 
 model on a colour comes back with another line and another marker: no two of 21 models share both.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = ["NOVEL", "REPLAY", "Style", "styles"]
 
@@ -30,7 +30,7 @@ class Style(NamedTuple):
     marker: str
 
     @property
-    def linestyle(self) -> object:
+    def linestyle(self) -> Any:
         """The dashes as matplotlib takes them."""
         return (0, tuple(float(part) for part in self.dashes.split())) if self.dashes else "-"
 
