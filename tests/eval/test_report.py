@@ -1,0 +1,347 @@
+"""The written report: its files, and its page clicked through in headless Chromium."""
+
+import csv
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eval.report import write_report
+from eval.report.browser import unpack
+from eval.report.tables import shown
+from tests.eval.report_helpers import futures, made_run
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+FORMATS = {"percent", "points", "share", "count", "number", "seconds"}
+
+
+@pytest.fixture(scope="module")
+def part(suite):
+    """Tasks with a short context, so that those of the task browser are made quickly."""
+    short = suite.where(context=1024)
+    return short.take(np.sort(np.random.default_rng(0).choice(len(short), 400, replace=False)))
+
+
+@pytest.fixture(scope="module")
+def kept(part):
+    """Both futures of one history where the sample has them, and two tasks more."""
+    pairs, ids = part.column("pair_id"), part.column("task_id")
+    twice = next(one for one in np.unique(pairs) if (pairs == one).sum() == 2)
+    both = ids[pairs == twice].tolist()
+    return tuple(sorted({*both, *ids[:2].tolist()}))
+
+
+@pytest.fixture(scope="module")
+def report(part, kept, tmp_path_factory):
+    sample = np.sort(np.random.default_rng(1).choice(len(part), 120, replace=False))
+    runs = [
+        made_run(part, "naive", quality=0, point=True, kept=kept),
+        made_run(part, "linear", quality=0.4, point=True, kept=kept, seed=1),
+        made_run(part, "chronos-2", quality=0.6, kept=kept, seed=2),
+        made_run(part, "xgboost", quality=0.5, point=True, rows=sample, seed=3),
+    ]
+    out = tmp_path_factory.mktemp("report")
+    said = []
+    path = write_report(runs, part, out, resamples=40, progress=said.append)
+    assert path == out / "index.html" and len(said) > 10
+    return out
+
+
+def read_csv(report, name):
+    with (report / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_figures_come_as_png_and_svg_for_every_metric_and_reference(report):
+    stems = {path.stem for path in (report / "figures").glob("*.svg")}
+    assert stems == {path.stem for path in (report / "figures").glob("*.png")}
+    names = ("leaderboard", "replay_novel", "by_system", "gap", "fewest_most", "skill_by_k",
+             "skill_by_events", "skill_by_event_length", "skill_by_context")  # fmt: skip
+    expected = {
+        f"{name}_{metric}_{reference}"
+        for name in names for metric in ("wql", "wape") for reference in ("naive", "linear")
+    }  # fmt: skip
+    # eight times the events need longer contexts than those of these tasks
+    few = {one for one in expected if one.startswith("fewest_most")}
+    assert expected - few <= stems <= expected | {"pairwise_wql", "pairwise_wape"}
+    assert not list(report.rglob("*.unfinished"))
+
+
+def test_the_page_refers_to_nothing_outside_itself(report):
+    page = (report / "index.html").read_text("utf-8")
+    pictures = re.findall(r'<img [^>]*src="([^"]{22})', page)
+    assert pictures and set(pictures) == {"data:image/svg+xml;bas"}
+    bare = re.sub(r'src="data:[^"]*"', "", page)
+    assert not re.search(r"https?://|@import|url\(|<link [^>]*href=\"(?!data:)|src=", bare)
+
+
+def test_tasks_of_the_page_are_the_suites(report, part, kept):
+    page = (report / "index.html").read_text("utf-8")
+    text = re.search(r'<script type="application/json" id="task-data">(.*?)</script>', page, re.S)
+    tasks = {task["id"]: task for task in json.loads(text.group(1))["tasks"]}
+    assert tuple(sorted(tasks)) == kept
+    truths = futures(part, kept)
+    for number, task in tasks.items():
+        series = unpack(task["data"])
+        truth = next(values for header, values in series if header["part"] == "truth")
+        np.testing.assert_allclose(truth, truths[number], atol=1e-4 * np.abs(truths[number]).max())
+        covariates = [header["name"] for header, _ in series if header["part"] == "covariate"]
+        row = part.table.filter(np.isin(part.column("task_id"), [number])).to_pylist()[0]
+        assert covariates == row["covariates"] and task["events"] == row["event_starts"]
+        models = {header["model"] for header, _ in series if "model" in header}
+        assert models == {"naive", "linear", "chronos-2"}
+
+
+def test_a_report_without_forecasts_or_quantiles_says_so(part, tmp_path, monkeypatch):
+    monkeypatch.setattr("eval.report.write._draw", lambda *_: {})  # figures are tested above
+    runs = [made_run(part, "naive", quality=0, point=True)]
+    runs.append(made_run(part, "<b>model</b>", quality=0.4, point=True))
+    page = write_report(runs, part, tmp_path, resamples=10).read_text("utf-8")
+    assert "No run kept forecasts." in page and "Every model here gives a point forecast" in page
+    assert "<b>model</b>" not in page and "&lt;b&gt;model&lt;/b&gt;" in page
+
+
+# In the browser.
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (
+        "headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+        "disable-background-networking", "disable-component-update", "disable-sync",
+        "disable-dev-shm-usage", f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):  # fmt: skip
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    size = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}
+    started.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def page(browser, report):
+    """The page just opened; afterwards nothing was logged and nothing was asked of a network."""
+    browser.get("about:blank")
+    for log in ("browser", "performance"):  # what the browser does when it starts
+        browser.get_log(log)
+    browser.get((report / "index.html").as_uri())
+    wait(browser, "return document.getElementById('task-chart').dataset.state === 'ready'")
+    yield browser
+    assert browser.get_log("browser") == []
+    asked = set()
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            asked.add(message["params"]["request"]["url"].partition(":")[0])
+    assert asked <= {"file", "data", "blob"}
+
+
+def wait(browser, script, *arguments):
+    end = time.monotonic() + 20
+    while not browser.execute_script(script, *arguments):
+        assert time.monotonic() < end, script
+        time.sleep(0.05)
+
+
+def choose(page, switch, value):
+    page.execute_script(
+        "document.querySelector(`#${arguments[0]} input[value=${arguments[1]}]`)"
+        ".parentElement.querySelector('span').click()",
+        switch, value,
+    )  # fmt: skip
+
+
+VISIBLE = """
+return [...document.querySelectorAll(`table[data-table="${arguments[0]}"]`)]
+  .filter((table) => !table.closest('[hidden]'))
+  .map((table) => [...table.tBodies[0].rows].map((row) =>
+    [...row.cells].map((cell) => {
+      const [first, second] = cell.childNodes;
+      const text = first && first.nodeName === 'svg' ? second : first;
+      return [cell.dataset.key, text ? text.textContent : ''];
+    })))
+"""
+
+
+@pytest.mark.parametrize("metric", ["wql", "wape"])
+@pytest.mark.parametrize("reference", ["naive", "linear"])
+def test_every_switch_shows_the_numbers_of_the_csv_files(page, report, metric, reference):
+    choose(page, "metric", metric)
+    choose(page, "reference", reference)
+    page.execute_script(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+    )
+    checked = 0
+    for path in sorted((report / "tables").glob("*.csv")):
+        rows = read_csv(report, path.stem)
+        rows = [row for row in rows if row.get("metric", metric) == metric
+                and row.get("reference", reference) == reference]  # fmt: skip
+        found = page.execute_script(VISIBLE, path.stem)
+        if path.stem == "findings" or not rows:  # the findings are shown as a list
+            continue
+        assert len(found) == 1, path.stem
+        assert len(found[0]) == len(rows), path.stem
+        for cells, row in zip(found[0], rows, strict=True):
+            for key, text in cells:
+                assert agrees(text, row[key]), (path.stem, key, text, row[key])
+                checked += 1
+    assert checked > 500
+    for figure in page.find_elements("css selector", "figure"):
+        images = [one for one in figure.find_elements("tag name", "img") if one.is_displayed()]
+        assert len(images) == 1
+        shown_for = [images[0].get_attribute(f"data-{one}") for one in ("metric", "reference")]
+        assert shown_for[0] in (metric, None) and shown_for[1] in (reference, None)
+        assert page.execute_script("return arguments[0].naturalWidth", images[0]) > 500
+
+
+def agrees(text, value):
+    """Whether a cell shows a value of the CSV in one of the ways numbers are shown."""
+    if text in (value, shown(None, "text")):
+        return text == value or value == ""
+    if not re.fullmatch(r"[-+\d.e]+|inf", value):
+        return False
+    number = float(value)
+    ways = {shown(number, kind) for kind in FORMATS if kind != "count" or number.is_integer()}
+    return text in ways
+
+
+def test_columns_sort_by_value_and_means_stay_last(page):
+    table = "document.querySelector('.scroll:not([hidden]) > [data-table=gap]')"
+    header = table + ".querySelector('th[data-column=\"%d\"]')"
+    page.execute_script(
+        "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+    )
+    read = (
+        f"return [...{table}.tBodies[0].rows]"
+        ".map((row) => [row.cells[0].dataset.value, row.cells[1].dataset.value])"
+    )
+    for descending in (True, False):
+        page.execute_script(header % 1 + ".click()")
+        rows = page.execute_script(read)
+        assert rows[-1][0] == "mean over models"
+        values = [float(value) for _, value in rows[:-1]]
+        assert values == sorted(values, reverse=descending) and len(values) == 3
+    page.execute_script(header % 0 + ".click()")
+    names = [name for name, _ in page.execute_script(read)[:-1]]
+    assert names == sorted(names)
+
+
+def test_the_page_fits_a_laptop_and_its_contents_lead_to_sections(page):
+    assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    links = page.execute_script(
+        "return [...document.querySelectorAll('nav a')].map((link) => link.hash.slice(1))"
+    )
+    assert len(links) >= 14 and len(set(links)) == len(links)
+    for link in links:
+        assert page.execute_script("return document.getElementById(arguments[0]) !== null", link)
+    top = "return document.querySelector('nav').getBoundingClientRect().top"
+    page.execute_script("document.documentElement.style.scrollBehavior = 'auto'")
+    page.execute_script("document.getElementById('effects').scrollIntoView()")
+    assert 0 <= page.execute_script(top) < 120
+    wait(page, "return document.querySelector('nav a.here').hash === '#effects'")
+
+
+def ready(page, number):
+    wait(
+        page,
+        "const chart = document.getElementById('task-chart');"
+        "return chart.dataset.state === 'ready' && chart.dataset.task === arguments[0]",
+        str(number),
+    )
+
+
+def type_id(page, text):
+    page.execute_script(
+        "const input = document.getElementById('task-id'); input.value = arguments[0];"
+        "input.dispatchEvent(new Event('change'))",
+        str(text),
+    )
+
+
+def test_the_task_browser_finds_tasks_and_reads_their_values(page, report, part, kept):
+    text = lambda name: page.execute_script(  # noqa: E731
+        "return document.getElementById(arguments[0]).textContent", name
+    )
+    truths = futures(part, kept)
+    for number in kept:
+        type_id(page, number)
+        ready(page, number)
+        axes = part.table.filter(np.isin(part.column("task_id"), [number])).to_pylist()[0]
+        assert axes["target"] in text("task-about") and axes["future"] in text("task-about")
+        page.execute_script("document.getElementById('zoom-horizon').click()")
+        chart = "const chart = document.getElementById('task-chart');"
+        first, last = (float(one) for one in page.execute_script(
+            chart + "return [chart.dataset.first, chart.dataset.last]"))  # fmt: skip
+        assert 0 < first < axes["context"] < last == axes["context"] + axes["horizon"] - 1
+        page.execute_script(
+            chart + "const box = chart.getBoundingClientRect();"
+            "chart.dispatchEvent(new PointerEvent('pointermove', {bubbles: true,"
+            "clientX: box.left + 66 + 0.8 * (chart.clientWidth - 76), clientY: box.top + 60}))"
+        )
+        read = text("task-readout")
+        step = int(re.match(r"step (\d+)", read).group(1))
+        value = float(re.search(r"truth ([^ ]+)", read).group(1).replace(",", "")
+                      .replace("\N{MINUS SIGN}", "-"))  # fmt: skip
+        largest = float(np.abs(truths[number]).max())
+        assert value == pytest.approx(float(truths[number][step]), rel=1e-3, abs=1e-4 * largest)
+        assert "chronos-2" in read and axes["covariates"][0] in read
+        page.execute_script("document.getElementById('zoom-whole').click()")
+        assert page.execute_script(chart + "return chart.dataset.first") == "0.00"
+    # once: Chromium warns of reading a canvas back often
+    colours = page.execute_script(
+        chart + "const data = chart.getContext('2d').getImageData(0, 0, chart.width, 350).data;"
+        "const seen = new Set(); for (let at = 0; at < data.length; at += 4)"
+        "seen.add(data[at] + ',' + data[at + 1] + ',' + data[at + 2]); return [...seen]"
+    )
+    assert {"253,241,211", "17,17,17"} <= set(colours)  # the horizon and the truth are drawn
+
+
+def test_the_task_browser_steps_switches_models_and_names_what_it_lacks(page, part, kept):
+    for number in kept[1:]:
+        page.execute_script("document.getElementById('next').click()")
+        ready(page, number)
+    assert page.execute_script("return document.getElementById('next').disabled")
+    page.execute_script("document.getElementById('previous').click()")
+    ready(page, kept[-2])
+    pairs = dict(zip(part.column("task_id").tolist(), part.column("pair_id").tolist(), strict=True))
+    number, other = next((a, b) for a in kept for b in kept if a != b and pairs[a] == pairs[b])
+    type_id(page, number)
+    ready(page, number)
+    page.execute_script("document.getElementById('other').click()")
+    ready(page, other)
+    boxes = "document.querySelectorAll('#task-models input')"
+    states = page.execute_script(f"return [...{boxes}].map((one) => [one.checked, one.disabled])")
+    assert states.count([True, False]) == 3
+    picture = "return document.getElementById('task-chart').toDataURL()"
+    before = page.execute_script(picture)
+    page.execute_script(f"[...{boxes}].filter((one) => one.checked).forEach((one) => one.click())")
+    without = page.execute_script(picture)
+    assert without != before
+    page.execute_script(f"[...{boxes}].filter((one) => !one.disabled)[0].click()")
+    assert page.execute_script(picture) != without
+    type_id(page, "123456789")
+    error = page.find_element("id", "task-error")
+    assert error.is_displayed() and "was not kept" in error.text
+    type_id(page, number)
+    ready(page, number)
+    assert not error.is_displayed()
+
+
+def test_the_leaderboard_csv_is_beside_the_page(report):
+    rows = read_csv(report, "leaderboard")
+    assert {row["model"] for row in rows} == {"naive", "linear", "chronos-2", "xgboost"}
+    assert Path(report / "index.html").stat().st_size < 8e6
