@@ -242,7 +242,7 @@ def _largest_difference(before: np.ndarray, after: np.ndarray) -> tuple[int, flo
     if before.shape != after.shape:
         return 0, np.inf
     finite = np.isfinite(before) & np.isfinite(after)
-    apart = np.where(finite, np.abs(np.where(finite, before - after, 0.0)), 0.0)
+    apart = np.abs(np.where(finite, before, 0.0) - np.where(finite, after, 0.0))
     apart = np.where(np.isfinite(before) != np.isfinite(after), np.inf, apart)
     step = int(np.argmax(apart.max(axis=-1)))
     return step, float(apart.max())
