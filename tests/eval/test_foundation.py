@@ -5,9 +5,6 @@ What such a model forecasts means nothing; how its adapter asks and reads does.
 
 import dataclasses
 import gc
-import importlib
-import sys
-import time
 import warnings
 
 import numpy as np
@@ -15,8 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from eval.forecasters import FORECASTERS
-from eval.forecasters.foundation import FoundationForecaster, ModelError, in_blocks
+from eval.forecasters.foundation import FoundationForecaster, in_blocks
+from tests.eval.documented_calls import documented
 from tests.eval.tiny_models import DECILES, PACKAGES, build, make
 from whatif_jax import load_suite
 from whatif_jax.evaluation import evaluate
@@ -87,75 +84,11 @@ def test_quantiles_of_every_row_in_order(forecaster):
     np.testing.assert_allclose(swapped[::-1], quantiles, atol=1e-4 * np.abs(quantiles).max())
 
 
-def _documented(name, folder, target, past, ahead):
-    """Deciles [H, 9] by the call that the package's own documentation prints, for one series.
-
-    Args:
-        name: of the forecaster.
-        folder: holds the model.
-        target: [T].
-        past: covariates over the history [K, T].
-        ahead: covariates over the horizon [K, H].
-    """
-    import torch
-
-    steps, whole = ahead.shape[1], np.concatenate([past, ahead], axis=1)
-    if name == "chronos-2":
-        from chronos import Chronos2Pipeline
-
-        names = [f"x{k}" for k in range(len(past))]
-        series = dict(
-            target=target,
-            past_covariates=dict(zip(names, past, strict=True)),
-            future_covariates=dict(zip(names, ahead, strict=True)),
-        )
-        pipeline = Chronos2Pipeline.from_pretrained(folder)
-        quantiles, _ = pipeline.predict_quantiles([series], steps, quantile_levels=list(DECILES))
-        return quantiles[0][0].numpy()
-    if name == "timesfm-3":
-        from timesfm3 import TimesFM3Forecaster
-
-        forecaster = TimesFM3Forecaster.from_pretrained(str(folder), device="cpu")
-        found = forecaster.predict(
-            target, steps, past_future_covariates=whole, return_quantiles=True, sort_quantiles=False
-        )
-        return found.quantiles
-    if name == "tirex-2":
-        from tirex2 import TimeseriesType, load_model
-
-        series = TimeseriesType(
-            target=torch.tensor(target[None]),
-            past_covariates=None,
-            future_covariates=torch.tensor(whole),
-        )
-        return load_model(folder, device="cpu").forecast([series], steps)[0][0].numpy().T
-    if name == "t0":
-        from t0 import T0Forecaster
-
-        found = T0Forecaster.from_pretrained(folder).predict(
-            target[None], steps, DECILES, future_covariates=whole[None]
-        )
-        return found.quantiles[0].numpy()
-    if name == "timestral":
-        from timestral import TimestralForecaster
-
-        found = TimestralForecaster.from_pretrained(folder).forecast(
-            target, steps, known_covariates=whole[None]
-        )
-        return np.stack([found.quantile(level)[0, 0].numpy() for level in DECILES], axis=-1)
-    from tsicl import TSICL
-
-    found = TSICL(model_path=folder / "tiny.ckpt").forecast(
-        target[None], covars=whole.T[None], prediction_length=steps, squeeze_output=False
-    )
-    return found[1][0, 0].numpy()
-
-
 def test_it_forecasts_what_the_documented_call_does(forecaster, folder):
     history, covariates = _arrays(rows=2)
     got = _forecast(forecaster, history, covariates)[1]
     series = history[1], covariates[1, :CONTEXT].T.copy(), covariates[1, CONTEXT:].T.copy()
-    expected = _documented(forecaster.name, folder(forecaster.name), *series)
+    expected = documented(forecaster.name, folder(forecaster.name), *series)
     np.testing.assert_allclose(got, expected, atol=1e-5 * np.abs(expected).max())
 
 
@@ -365,68 +298,6 @@ def test_what_is_not_finite_is_passed_on():
         "nothing", predict, model="m", distribution="torch", batch_size=2
     )
     assert np.isnan(_forecast(forecaster, *_arrays())).all()
-
-
-@pytest.mark.parametrize("batch_size", [0, -1, 2.5, True])
-def test_batch_sizes_are_positive_integers(batch_size):
-    with pytest.raises(ValueError, match="batch_size: .*expected an integer >= 1"):
-        FoundationForecaster(
-            "nothing", print, model="m", distribution="torch", batch_size=batch_size
-        )
-
-
-def test_the_accelerator_is_taken_where_there_is_one(monkeypatch):
-    import torch
-
-    from eval.forecasters.foundation import choose_device
-
-    for there, expected in ((True, "cuda"), (False, "cpu")):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
-        assert choose_device(None, "t0") == expected
-        assert choose_device("cuda:1", "t0") == "cuda:1"
-
-
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_model_that_is_not_there_is_named(name, tmp_path, monkeypatch):
-    pytest.importorskip(PACKAGES[name])
-    import huggingface_hub
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    start = time.monotonic()
-    for model in (str(tmp_path / "missing"), "nobody/no-such-model"):
-        with pytest.raises(
-            ModelError, match=f"model: '{model}'.*expected a local folder, or an id"
-        ):
-            make(name, model)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(ModelError, match=f"model: '{empty}' cannot be loaded"):
-        make(name, empty)
-    assert time.monotonic() - start < 60  # no waiting for a hub that is out of reach
-
-
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
-    module, _, factory = FORECASTERS[name].partition(":")
-    extra = module.rpartition(".")[2]
-    for loaded in [key for key in sys.modules if key.partition(".")[0] == PACKAGES[name]]:
-        monkeypatch.delitem(sys.modules, loaded)
-    monkeypatch.setitem(sys.modules, PACKAGES[name], None)
-    with pytest.raises(ImportError, match=rf"pip install 'whatif-jax\[{extra}\]'"):
-        getattr(importlib.import_module(module), factory)()
-
-
-def test_adapters_import_no_package_before_one_is_made():
-    import subprocess
-
-    names = [FORECASTERS[name].partition(":")[0] for name in (*PACKAGES, "tabpfn-ts")]
-    heavy = {"torch", "transformers", "pandas", *PACKAGES.values(), "tabpfn_time_series"}
-    code = (
-        f"import importlib, sys; [importlib.import_module(n) for n in {names!r}]; "
-        f"print(sorted({heavy!r} & set(sys.modules)))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
 
 
 @pytest.fixture(scope="module")
