@@ -33,10 +33,10 @@ __all__ = [
     "WIDTH",
     "Regression",
     "covariates_first",
+    "is_on_cpu",
     "make_linear",
     "make_ridge",
     "regress",
-    "rows_together",
 ]
 
 WIDTH = 5  # covariates are padded to as many, so that a program is compiled for (T, H) alone
@@ -128,18 +128,25 @@ def _forecast(history: Array, features: Array, alpha: float | None, together: in
     return rows.astype(jnp.float32)[:, :, None]
 
 
-@jax.jit
-def covariates_first(covariates: Array) -> Array:
-    """[B, T + H, K] to [B, WIDTH, T + H]; the rows added are zeros, which get no weight."""
+@functools.partial(jax.jit, static_argnames="rows")
+def covariates_first(
+    history: Array, covariates: Array, start: Array | int, rows: int
+) -> tuple[Array, Array]:
+    """Some rows of a batch: [rows, T], and [rows, WIDTH, T + H] from [B, T + H, K].
+
+    The covariates added are zeros, which get no weight.
+    """
     k = covariates.shape[-1]
     if k > WIDTH:
         raise ValueError(f"covariates: {k}; expected at most {WIDTH}")
-    return jnp.pad(covariates.swapaxes(1, 2), ((0, 0), (0, WIDTH - k), (0, 0)))
+    history = jax.lax.dynamic_slice_in_dim(history, start, rows)
+    covariates = jax.lax.dynamic_slice_in_dim(covariates, start, rows)
+    return history, jnp.pad(covariates.swapaxes(1, 2), ((0, 0), (0, WIDTH - k), (0, 0)))
 
 
-def rows_together(array: Array, on_cpu: int, else_: int) -> int:
-    """Rows to work on at once: few on a CPU, whose cache they should fit; many elsewhere."""
-    return on_cpu if all(device.platform == "cpu" for device in array.devices()) else else_
+def is_on_cpu(array: Array) -> bool:
+    """Whether an array lies in a CPU's memory."""
+    return all(device.platform == "cpu" for device in array.devices())
 
 
 class Regression:
@@ -165,13 +172,16 @@ class Regression:
         self, history: Array, covariates: Array, horizon: int, levels: tuple[float, ...]
     ) -> Array:
         """Point forecast [B, H, 1] in the target's unit."""
+        size = len(history)
+        # a CPU works on as much as its caches hold and writes no copy of a whole batch
+        rows, together = (min(64, size), 4) if is_on_cpu(history) else (size, 64)
+        parts = []
         with jax.enable_x64(True):
-            return _forecast(
-                history,
-                covariates_first(covariates),
-                self.alpha,
-                rows_together(history, on_cpu=4, else_=64),
-            )
+            for start in range(0, size, rows):
+                first = min(start, size - rows)  # the last part is whole: it repeats some rows
+                part = covariates_first(history, covariates, first, rows=rows)
+                parts.append(_forecast(*part, self.alpha, together)[start - first :])
+        return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
 def make_linear() -> Regression:

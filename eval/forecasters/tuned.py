@@ -17,7 +17,7 @@ from whatif_jax import root_key
 from whatif_jax._types import Array, IntScalar
 from whatif_jax.evaluation import BatchInfo
 
-from .linear import ALPHA, covariates_first, regress, rows_together
+from .linear import ALPHA, covariates_first, is_on_cpu, regress
 from .pairs import WINDOW, feature_rows, features_of, pair_count
 from .xgboost import XGBoost
 
@@ -109,13 +109,14 @@ class PairedRegression:
         """
         pair_count(history.shape[1], horizon)
         with jax.enable_x64(True):
+            history, known = covariates_first(history, covariates, 0, rows=len(history))
             return _forecast(
                 history,
-                covariates_first(covariates),
+                known,
                 jnp.asarray(info.task_ids, jnp.uint32),
                 self.features,
                 self.alpha,
-                rows_together(history, on_cpu=1, else_=32),
+                1 if is_on_cpu(history) else 32,
             )
 
 

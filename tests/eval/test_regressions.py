@@ -179,6 +179,17 @@ def test_padding_and_place_in_the_batch_change_nothing():
     np.testing.assert_allclose(forecast("linear", history, wider), whole, rtol=1e-6)
 
 
+def test_batches_of_any_size():
+    """A CPU works on 64 rows at a time; the last part of a batch may overlap the one before."""
+    generator = np.random.default_rng(6)
+    history = generator.normal(size=(130, 40)).astype(np.float32)
+    covariates = generator.normal(size=(130, 44, 2)).astype(np.float32)
+    found = forecast("linear", history, covariates)
+    for row in (0, 63, 64, 127, 128, 129):
+        theirs = expected(history[row].astype(float), covariates[row].astype(float), "linear")
+        np.testing.assert_allclose(found[row], theirs, atol=1e-5)
+
+
 def test_64_bits_end_with_the_call():
     forecast("linear", np.ones((2, 40)), np.ones((2, 50, 1)))
     assert jax.numpy.arange(3.0).dtype == np.float32
