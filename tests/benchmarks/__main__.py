@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks generate [--out FILE]`."""
+"""`python -m tests.benchmarks {generate,evaluate} [--out FILE]`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,23 @@ def generate(
     from tests.benchmarks.generate import run
 
     text = run(repeats)
+    typer.echo(text)
+    if out is not None:
+        out.write_text(text)
+
+
+@app.command()
+def evaluate(
+    out: Annotated[Path | None, typer.Option(help="Also write the tables here.")] = None,
+    repeats: Annotated[int, typer.Option(min=3, help="Rounds of the metrics' table.")] = 5,
+) -> None:
+    """Evaluation: metric kernels against fev and a loop; regressions against scikit-learn."""
+    from tests.benchmarks.evaluate import metric_rows
+    from tests.benchmarks.evaluate_regressions import regression_rows
+
+    head = ["# Evaluation", "", "`python -m tests.benchmarks evaluate`", ""]
+    parts = [*head, "## Metrics", "", *metric_rows(repeats), "", "## Regressions", ""]
+    text = "\n".join([*parts, *regression_rows(), ""])
     typer.echo(text)
     if out is not None:
         out.write_text(text)
