@@ -7,23 +7,17 @@ so that a folder with a manifest is a finished export.
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from .errors import ExportError, explained, free_bytes, megabytes
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: there two exports into one folder are not kept apart
-    fcntl = None  # type: ignore[assignment]
+from ..files import UNFINISHED, FolderHeldError, free_bytes, hold, megabytes, write_whole
+from .errors import ExportError, explained
 
 __all__ = ["JOURNAL", "MANIFEST_FILE", "Entry", "Folder"]
 
 JOURNAL = ".export.json"
 MANIFEST_FILE = "manifest.json"
-_UNFINISHED = ".unfinished"
 
 
 class Entry(NamedTuple):
@@ -68,7 +62,7 @@ class Folder:
         self._locked.close()
 
     def _open(self) -> None:
-        for left_over in self.path.rglob(f".*{_UNFINISHED}"):
+        for left_over in self.path.rglob(f".*{UNFINISHED}"):
             left_over.unlink()
         manifest, journal = self.path / MANIFEST_FILE, self.path / JOURNAL
         if manifest.is_file():
@@ -142,24 +136,15 @@ class Folder:
 
     def _replace(self, path: Path, save: Callable[[Path], object]) -> Entry:
         """Write under a temporary name; give it the final one when it is whole and on the disk."""
-        unfinished = path.with_name(f".{path.name}{_UNFINISHED}")
+        found: list[Entry] = []
+
+        def note(unfinished: Path) -> None:
+            name = path.relative_to(self.path).as_posix()
+            found.append(Entry(name, _sha256(unfinished), unfinished.stat().st_size, rows=0))
+
         with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                save(unfinished)
-                with unfinished.open("rb") as file:
-                    os.fsync(file.fileno())
-                entry = Entry(
-                    path.relative_to(self.path).as_posix(),
-                    _sha256(unfinished),
-                    unfinished.stat().st_size,
-                    rows=0,
-                )
-                unfinished.replace(path)
-            finally:
-                with contextlib.suppress(OSError):
-                    unfinished.unlink(missing_ok=True)
-        return entry
+            write_whole(path, save, note)
+        return found[0]
 
     def write(self, path: str, save: Callable[[Path], object], rows: int = 0) -> Entry:
         """Write one file of the export and note it as finished.
@@ -226,17 +211,12 @@ def _sha256(path: Path) -> str:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Hold the folder against other exports; a killed process lets go by itself."""
+    """Hold the folder against other exports."""
     with contextlib.ExitStack() as stack:
-        if fcntl is not None:
-            handle = os.open(path, os.O_RDONLY)
-            stack.callback(os.close, handle)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ExportError(
-                    f"out: {path}: another export is writing here; expected it to end first"
-                ) from None
-            except OSError:  # some network file systems lock no folders
-                pass
+        try:
+            stack.enter_context(hold(path))
+        except FolderHeldError:
+            raise ExportError(
+                f"out: {path}: another export is writing here; expected it to end first"
+            ) from None
         yield
