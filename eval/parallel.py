@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ class Spread:
         self._joblib = require("joblib", "eval")
         self._jobs = jobs
         self.workers = workers or self._joblib.effective_n_jobs(jobs)
+        self.row_seconds: np.ndarray | None = None  # of the last call, as its worker spent them
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # also while copied, when there is no forecaster yet
@@ -59,18 +61,38 @@ class Spread:
         rows = len(history)
         pieces = min(rows, self.workers * PIECES)
         if self.workers == 1 or pieces < 2:
-            return self._forecaster(history, covariates, horizon, levels, **keywords)
+            answer, self.row_seconds = _timed(
+                self._forecaster, history, covariates, horizon, levels, **keywords
+            )
+            return answer
         bounds = np.linspace(0, rows, pieces + 1).astype(int)
         spans = [slice(start, end) for start, end in itertools.pairwise(bounds)]
-        one = self._joblib.delayed(self._forecaster)
+        one = self._joblib.delayed(_timed)
         # no memory map: an array that joblib shares through the disk is read-only and stays there
         run = self._joblib.Parallel(n_jobs=self._jobs, max_nbytes=None)
-        return _joined(
-            run(
-                one(history[span], covariates[span], horizon, levels, **_part(keywords, span))
-                for span in spans
+        found = run(
+            one(
+                self._forecaster,
+                history[span],
+                covariates[span],
+                horizon,
+                levels,
+                **_part(keywords, span),
             )
+            for span in spans
         )
+        self.row_seconds = np.concatenate([seconds for _, seconds in found])
+        return _joined([answer for answer, _ in found])
+
+
+def _timed(
+    forecaster: Callable, history: np.ndarray, *arguments: Any, **keywords: Any
+) -> tuple[Any, np.ndarray]:
+    """A piece of a batch, and the seconds of each of its rows."""
+    start = time.perf_counter()
+    answer = forecaster(history, *arguments, **keywords)
+    rows = len(history)
+    return answer, np.full(rows, (time.perf_counter() - start) / rows)
 
 
 def _part(keywords: dict[str, Any], span: slice) -> dict[str, Any]:

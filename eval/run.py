@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whatif_jax import Suite, __version__
-from whatif_jax.evaluation import check_rows, evaluate_batch, forecaster_identity, plan
+from whatif_jax.evaluation import check_rows, evaluate_batch, forecaster_identity, new_shapes, plan
 from whatif_jax.scoring import LEVELS, METRIC_VERSION
 
 from .parallel import Spread, cluster
@@ -158,8 +158,11 @@ def run(
                 if len(company):
                     check_rows(forecaster, planned.suite, company[:CHECKED_ROWS], batch_size=size)
             folder.begin(_software() | where_run)
-            for number in todo:
-                scored = evaluate_batch(forecaster, planned.suite, batches[number], batch_size=size)
+            new = new_shapes(planned.chosen, [batches[number] for number in todo])
+            for number, warm_up in zip(todo, new, strict=True):
+                scored = evaluate_batch(
+                    forecaster, planned.suite, batches[number], batch_size=size, warm_up=warm_up
+                )
                 folder.write_part(number, *scored)
                 bar.advance(len(batches[number]))
             return folder.finish({})

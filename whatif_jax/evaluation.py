@@ -40,6 +40,7 @@ __all__ = [
     "evaluate",
     "evaluate_batch",
     "forecaster_identity",
+    "new_shapes",
     "per_row",
     "plan",
     "table_metadata",
@@ -77,7 +78,7 @@ class Evaluation(NamedTuple):
     """Scores and seconds of every task, sorted by task_id, with what made them as metadata."""
 
     scores: pa.Table  # SCORES_SCHEMA
-    seconds: pa.Table  # SECONDS_SCHEMA; the forecaster's own time a row, compilation included
+    seconds: pa.Table  # SECONDS_SCHEMA; the forecaster's own time for a row, without compilation
 
 
 def plan(suite: Suite, batch_size: int = 256) -> list[np.ndarray]:
@@ -111,6 +112,25 @@ def plan(suite: Suite, batch_size: int = 256) -> list[np.ndarray]:
     return batches
 
 
+def new_shapes(suite: Suite, batches: Sequence[np.ndarray]) -> list[bool]:
+    """For each of some batches of `plan`: whether it is the first of its context, horizon and K."""
+    shape_of = dict(
+        zip(
+            suite.column("task_id").tolist(),
+            zip(
+                *(suite.column(name).tolist() for name in ("context", "horizon", "k")), strict=True
+            ),
+            strict=True,
+        )
+    )
+    found, seen = [], set()
+    for ids in batches:
+        shape = shape_of[int(ids[0])]
+        found.append(shape not in seen)
+        seen.add(shape)
+    return found
+
+
 def evaluate_batch(
     forecaster: Forecaster,
     suite: Suite,
@@ -118,6 +138,7 @@ def evaluate_batch(
     *,
     levels: Sequence[float] = LEVELS,
     batch_size: int = 256,
+    warm_up: bool = False,
 ) -> BatchScores:
     """Forecast and score some tasks of one context, horizon and K, such as a batch of `plan`.
 
@@ -127,6 +148,7 @@ def evaluate_batch(
         task_ids: at most `batch_size` of them.
         levels: ascending quantile levels, 0.5 among them.
         batch_size: rows of the batches that are made, and given to a `fixed_batch` forecaster.
+        warm_up: call a `fixed_batch` forecaster once before, so that seconds hold no compilation.
 
     Raises:
         ForecasterError: an answer of another shape than asked for.
@@ -136,11 +158,10 @@ def evaluate_batch(
     scores, seconds = [], []
     quantiles: dict[int, np.ndarray] = {}
     for batch in make_batches(suite, task_ids, batch_size):
-        answer, took = forecast_batch(forecaster, batch, levels)
+        answer, took = forecast_batch(forecaster, batch, levels, warm_up=warm_up)
         columns, repaired = _score(batch, answer, levels)
         scores.append(pa.table(columns, schema=SCORES_SCHEMA))
-        each = np.full(batch.rows, took / batch.rows)
-        seconds.append(pa.table([batch.task_ids, each], schema=SECONDS_SCHEMA))
+        seconds.append(pa.table([batch.task_ids, took], schema=SECONDS_SCHEMA))
         quantiles |= dict(zip(batch.task_ids.tolist(), repaired, strict=True))
     return BatchScores(
         pa.concat_tables(scores).sort_by("task_id"),
@@ -286,12 +307,12 @@ def evaluate(
             )
     from tqdm import tqdm
 
-    parts = []
+    parts, shapes = [], new_shapes(suite, batches)
     with tqdm(total=len(suite), unit="task", disable=not progress) as bar:
-        for task_ids in batches:
+        for task_ids, new in zip(batches, shapes, strict=True):
             parts.append(
                 evaluate_batch(
-                    forecaster, suite, task_ids, levels=levels, batch_size=batch_size
+                    forecaster, suite, task_ids, levels=levels, batch_size=batch_size, warm_up=new
                 )._replace(quantiles=[])  # not kept: the whole suite's take gigabytes
             )
             bar.update(len(task_ids))

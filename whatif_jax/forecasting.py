@@ -55,6 +55,9 @@ class Forecaster(Protocol):
         wants_info: it takes the keyword `info`, a `BatchInfo`; default False.
         parallel: its rows are independent work for a CPU, which a runner may split; default False.
         point: it gives point forecasts, for a batch of which none is there; default False.
+        row_seconds: set by each call: the seconds that each of its rows took, float [B]. For one
+            that works on several rows at a time, by processes or requests. Default: the time of
+            the call over its rows.
         row_tolerance: how much of a row's scale its answers may differ by in different company;
             default 1e-4.
     """
@@ -181,14 +184,21 @@ def _known(past: Array, ahead: Array, k: int) -> Array:
 
 
 def forecast_batch(
-    forecaster: Forecaster, batch: Batch, levels: tuple[float, ...]
-) -> tuple[Array | np.ndarray, float]:
-    """The forecaster's answer for the real rows, float32 [rows, H, Q or 1], and its seconds.
+    forecaster: Forecaster, batch: Batch, levels: tuple[float, ...], *, warm_up: bool = False
+) -> tuple[Array | np.ndarray, np.ndarray]:
+    """The forecaster's answer for the real rows, float32 [rows, H, Q or 1], and seconds [rows].
 
-    A missing forecast comes as NaN. Time is that of the forecaster alone.
+    A missing forecast comes as NaN. Time is that of the forecaster alone, for one row: a padding
+    row of a `fixed_batch` forecaster takes as long as a real one.
+
+    Args:
+        forecaster: see `Forecaster`.
+        batch: the tasks.
+        levels: quantile levels.
+        warm_up: call a `fixed_batch` forecaster once before, so that the time holds no compilation.
 
     Raises:
-        ForecasterError: an answer of another shape, or of no numbers.
+        ForecasterError: an answer of another shape, or of no numbers; seconds not one a row.
     """
     name, *_ = forecaster_identity(forecaster)
     task, horizon = batch.task, batch.task.future.shape[-1]
@@ -208,15 +218,24 @@ def forecast_batch(
             np.pad(batch.task_ids, pad, mode="edge"), np.pad(batch.step_seconds, pad, mode="edge")
         )
     jax.block_until_ready((history, covariates))
-    start = time.perf_counter()
     try:
+        if warm_up and fixed:
+            jax.block_until_ready(forecaster(history, covariates, horizon, levels, **extra))
+        start = time.perf_counter()
         raw = forecaster(history, covariates, horizon, levels, **extra)
         if isinstance(raw, jax.Array):
             raw.block_until_ready()
     except Exception as error:
         error.add_note(f"forecaster {name}, tasks {batch.task_ids[:10].tolist()} ...")
         raise
-    took = time.perf_counter() - start
+    seconds = np.full(given, (time.perf_counter() - start) / given)
+    own = getattr(forecaster, "row_seconds", None)
+    if own is not None:
+        seconds = np.asarray(own, float)
+        if seconds.shape != (given,) or not np.all(seconds >= 0):
+            raise ForecasterError(
+                f"forecaster {name}: row_seconds {str(own)[:80]}; expected {given} numbers >= 0"
+            )
     if isinstance(raw, list | tuple):
         raw = _stacked(raw, name, batch, given, horizon, levels, forecaster)
     shape = np.shape(raw)
@@ -226,7 +245,7 @@ def forecast_batch(
             f"forecaster {name}: answer of shape {shape}; expected ({given}, {horizon}, "
             f"{' or '.join(map(str, widths))}): rows, horizon, quantile levels"
         )
-    return _numbers(raw, f"forecaster {name}")[: batch.rows], took
+    return _numbers(raw, f"forecaster {name}")[: batch.rows], seconds[: batch.rows]
 
 
 def _numbers(values: Any, whose: str) -> Array | np.ndarray:

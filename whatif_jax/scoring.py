@@ -178,9 +178,12 @@ def score(
     median, levels = _median_column(quantiles.shape[-1], levels)
     forecast = repair(quantiles, history, history_mask, future_mask)
     point = forecast.quantiles[:, median]
+    wape = weighted_absolute_percentage_error(target, point, future_mask)
+    wql = weighted_quantile_loss(target, forecast.quantiles, levels, future_mask)
     return Scores(
-        wql=weighted_quantile_loss(target, forecast.quantiles, levels, future_mask),
-        wape=weighted_absolute_percentage_error(target, point, future_mask),
+        # the naive forecast is a point: nine equal columns round otherwise than the one of naive
+        wql=jnp.where(forecast.imputed, wape, wql),
+        wape=wape,
         mase=mean_absolute_scaled_error(
             target, point, seasonal_error(history, history_mask), future_mask
         ),

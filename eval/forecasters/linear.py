@@ -1,19 +1,21 @@
 """Linear and ridge regression on the covariates of a step, batched, in closed form.
 
-What scikit-learn's `LinearRegression` and `StandardScaler` + `Ridge(10)` compute, for all rows of a
-batch at once. How it stays equal to them:
+What scikit-learn's `LinearRegression` and `Ridge(10)` compute on covariates standardised on the
+history (`StandardScaler`), for all rows of a batch at once. How it stays equal to them:
 
 * Sums, solutions and predictions are float64. A future whose covariates lie far outside the seen
   range multiplies the error of a coefficient; float32 sums would leave errors of 1e-4 and more. The
   data are read once and only K x K systems are solved, so 64 bits cost little. `jax.enable_x64`
   holds for these calls alone; what comes in and goes out is float32.
 * One or two events do not tell K covariates apart. Then the coefficients of least squares are not
-  unique, and scikit-learn takes those of least norm in the covariates' own units; so does this.
+  unique, and scikit-learn takes those of least norm. Norm depends on units: the paper standardises
+  for both regressions, and finds them within a point of each other, as they are so. With
+  `standardise=False` the norm is that of the covariates' own units.
 * Covariates that move together exactly (one event, one shape) do not quite do so once rounded to
   float32: their difference is rounding, 1e-7 of them, and fitting it as a signal would wreck a
   novel future. Directions below 1e-6 of the largest singular value of the standardised covariates
-  count as not told by the data. scikit-learn (1.7 and newer) cuts at 1e-6 too, in own units. In
-  1,500 tasks of whatif-v1 nothing lay between 1e-7 and 1e-4, so both cut the same.
+  count as not told by the data, as in scikit-learn 1.9 and newer; older ones cut at float64's own
+  precision. In 1,500 tasks of whatif-v1 nothing lay between 1e-7 and 1e-4.
 
 References:
     SPEC §7; the paper's Appendix D.3.
@@ -32,6 +34,7 @@ __all__ = [
     "ALPHA",
     "WIDTH",
     "Regression",
+    "checked_flag",
     "covariates_first",
     "is_on_cpu",
     "make_linear",
@@ -51,6 +54,7 @@ def solve(
     cross: Float[Array, " F"],
     deviation: Float[Array, " F"],
     penalty: float | None,
+    standardise: bool,
 ) -> Float[Array, " F"]:
     """Coefficients in the features' own units.
 
@@ -59,7 +63,9 @@ def solve(
         cross: covariances of the standardised features with the target.
         deviation: standard deviation of each feature, 1 where it does not vary.
         penalty: of ridge on standardised coefficients, over the number of rows; None: least
-            squares, the solution of least norm in the features' own units.
+            squares, the solution of least norm.
+        standardise: whether that norm is of standardised coefficients, or of those in the
+            features' own units.
     """
     values, vectors = jnp.linalg.eigh(gram)
     along = vectors.T @ cross
@@ -67,6 +73,8 @@ def solve(
         return vectors @ (along / (jnp.maximum(values, 0.0) + penalty)) / deviation
     told = values > SMALLEST_SINGULAR**2 * jnp.maximum(values[-1], 1.0)
     standard = jnp.where(told, along / jnp.where(told, values, 1.0), 0.0)
+    if standardise:
+        return vectors @ standard / deviation
     # What the data tell of coefficients w is (vectors.T * deviation) @ w = standard, where told.
     largest = jnp.max(deviation)
     equations = jnp.where(told, vectors, 0.0).T * (deviation / largest)
@@ -78,6 +86,7 @@ def regress(
     target: Float[Array, " N"],
     ahead: Float[Array, "F H"],
     alpha: float | None,
+    standardise: bool,
 ) -> Float[Array, " H"]:
     """Fit on N rows, predict H others. float64 where 64 bits are enabled; unbatched.
 
@@ -87,6 +96,7 @@ def regress(
         target: in any unit.
         ahead: the same features where a prediction is wanted.
         alpha: of ridge regression on standardised features; None: ordinary least squares.
+        standardise: see `solve`; ridge always does.
 
     Returns:
         predictions in the target's unit.
@@ -111,18 +121,21 @@ def regress(
         jnp.where(varies, cross / deviation, 0.0),
         deviation,
         None if alpha is None else alpha / count,
+        standardise,
     )
     return level + jnp.where(varies, weights, 0.0) @ (ahead - mean[:, None])
 
 
-@functools.partial(jax.jit, static_argnames=("alpha", "together"))
-def _forecast(history: Array, features: Array, alpha: float | None, together: int) -> Array:
+@functools.partial(jax.jit, static_argnames=("alpha", "standardise", "together"))
+def _forecast(
+    history: Array, features: Array, alpha: float | None, standardise: bool, together: int
+) -> Array:
     """Point forecasts [B, H, 1] from [B, T] and [B, WIDTH, T + H]."""
 
     def one(row: tuple[Array, Array]) -> Array:
         past, known = row
         steps = past.shape[0]
-        return regress(known[:, :steps], past, known[:, steps:], alpha)
+        return regress(known[:, :steps], past, known[:, steps:], alpha, standardise)
 
     rows = jax.lax.map(one, (history, features), batch_size=together)
     return rows.astype(jnp.float32)[:, :, None]
@@ -156,6 +169,7 @@ class Regression:
         name: of the forecaster.
         alpha: of ridge regression on covariates standardised on the history; None: ordinary least
             squares.
+        standardise: whether least squares, too, are of standardised covariates.
     """
 
     version = "1"
@@ -163,10 +177,13 @@ class Regression:
     fixed_batch = True
     point = True
 
-    def __init__(self, name: str, alpha: float | None = None):
+    def __init__(self, name: str, alpha: float | None = None, standardise: bool = True):
         self.name = name
         self.alpha = alpha
-        self.settings: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
+        self.standardise = standardise
+        self.settings: dict[str, Any] = (
+            {"standardise": standardise} if alpha is None else {"alpha": alpha}
+        )
 
     def __call__(
         self, history: Array, covariates: Array, horizon: int, levels: tuple[float, ...]
@@ -180,13 +197,30 @@ class Regression:
             for start in range(0, size, rows):
                 first = min(start, size - rows)  # the last part is whole: it repeats some rows
                 part = covariates_first(history, covariates, first, rows=rows)
-                parts.append(_forecast(*part, self.alpha, together)[start - first :])
+                parts.append(
+                    _forecast(*part, self.alpha, self.standardise, together)[start - first :]
+                )
         return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-def make_linear() -> Regression:
-    """Linear regression; it has no settings."""
-    return Regression("linear")
+def checked_flag(name: str, value: bool) -> bool:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: {value!r}; expected true or false")
+    return value
+
+
+def make_linear(standardise: bool = True) -> Regression:
+    """Linear regression.
+
+    Args:
+        standardise: on covariates standardised on the history, as in the paper; else in their own
+            units. It matters where the history does not tell the covariates apart.
+
+    Raises:
+        ValueError: `standardise` is neither true nor false.
+    """
+    return Regression("linear", standardise=checked_flag("standardise", standardise))
 
 
 def make_ridge(alpha: float = ALPHA) -> Regression:

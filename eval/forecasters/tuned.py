@@ -17,7 +17,7 @@ from whatif_jax import root_key
 from whatif_jax._types import Array, IntScalar
 from whatif_jax.evaluation import BatchInfo
 
-from .linear import ALPHA, covariates_first, is_on_cpu, regress
+from .linear import ALPHA, checked_flag, covariates_first, is_on_cpu, regress
 from .pairs import WINDOW, feature_rows, features_of, pair_count
 from .xgboost import XGBoost
 
@@ -38,13 +38,14 @@ def sample_pairs(task_id: IntScalar, context: int, horizon: int) -> tuple[Array,
     return jax.random.randint(for_origin, (count,), WINDOW - 1, last, jnp.int32), ahead
 
 
-@functools.partial(jax.jit, static_argnames=("features", "alpha", "together"))
+@functools.partial(jax.jit, static_argnames=("features", "alpha", "standardise", "together"))
 def _forecast(
     history: Array,
     covariates: Array,
     task_ids: Array,
     features: tuple[str, ...],
     alpha: float | None,
+    standardise: bool,
     together: int,
 ) -> Array:
     """Point forecasts [B, H, 1] from [B, T], [B, K, T + H] and [B]."""
@@ -61,6 +62,7 @@ def _forecast(
             past[origin + ahead],
             feature_rows(past, known, now, steps, features, jnp),
             alpha,
+            standardise,
         )
 
     rows = jax.lax.map(one, (history, covariates, task_ids), batch_size=together)
@@ -74,6 +76,7 @@ class PairedRegression:
         name: of the regression.
         features: suffix of the variant's name, a key of `PAIRED_FEATURES`.
         alpha: of ridge regression on standardised features; None: ordinary least squares.
+        standardise: whether least squares, too, are of features standardised on the pairs.
 
     Raises:
         ValueError: unknown features.
@@ -85,13 +88,15 @@ class PairedRegression:
     wants_info = True
     point = True
 
-    def __init__(self, name: str, features: str, alpha: float | None = None):
+    def __init__(
+        self, name: str, features: str, alpha: float | None = None, standardise: bool = True
+    ):
         self.name = f"{name}-paired-{features}"
         self.alpha = alpha
+        self.standardise = standardise
         self.features = features_of(features)
         self.settings: dict[str, Any] = {"features": list(self.features), "seed": SEED}
-        if alpha is not None:
-            self.settings["alpha"] = alpha
+        self.settings |= {"standardise": standardise} if alpha is None else {"alpha": alpha}
 
     def __call__(
         self,
@@ -116,13 +121,23 @@ class PairedRegression:
                 jnp.asarray(info.task_ids, jnp.uint32),
                 self.features,
                 self.alpha,
+                self.standardise,
                 1 if is_on_cpu(history) else 32,
             )
 
 
-def make_linear(features: str) -> PairedRegression:
-    """Linear regression with paired training; `features` is a key of `PAIRED_FEATURES`."""
-    return PairedRegression("linear", features)
+def make_linear(features: str, standardise: bool = True) -> PairedRegression:
+    """Linear regression with paired training.
+
+    Args:
+        features: a key of `PAIRED_FEATURES`.
+        standardise: on features standardised on the pairs; else in their own units.
+
+    Raises:
+        ValueError: unknown features, or `standardise` is neither true nor false.
+    """
+    flag = checked_flag("standardise", standardise)
+    return PairedRegression("linear", features, standardise=flag)
 
 
 def make_ridge(features: str, alpha: float = ALPHA) -> PairedRegression:

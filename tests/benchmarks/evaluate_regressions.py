@@ -33,7 +33,8 @@ def _scikit_learn(name: str, past: np.ndarray, covariates: np.ndarray) -> np.nda
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model = LinearRegression() if name == "linear" else make_pipeline(StandardScaler(), Ridge(10.0))
+    regression = LinearRegression() if name == "linear" else Ridge(10.0)
+    model = make_pipeline(StandardScaler(), regression)
     return model.fit(covariates[: len(past)], past).predict(covariates[len(past) :])
 
 
@@ -64,9 +65,9 @@ def regression_rows(suite: Suite | None = None, sample: int = SAMPLE) -> list[st
             for name, forecaster in forecasters.items():
                 if (context, horizon, batch.k) not in shapes:  # compiles; the time is told apart
                     _, took = forecast_batch(forecaster, batch, (0.5,))
-                    first[name] += took
+                    first[name] += BATCH * took[0]
                 answer, took = forecast_batch(forecaster, batch, (0.5,))
-                ours[name] += took
+                ours[name] += BATCH * took[0]  # padding rows take as long
                 answers[name] = np.asarray(answer)
             shapes.add((context, horizon, batch.k))
             picked = [i for i, task_id in enumerate(batch.task_ids.tolist()) if task_id in sampled]

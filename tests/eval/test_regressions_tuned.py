@@ -90,12 +90,9 @@ def test_equal_to_scikit_learn_on_the_same_pairs(few, kind, variant):
                 if np.any((values > EXACT * values[0]) & (values < ROUNDING * values[0])):
                     continue  # rounding to float32 as a direction: see linear.py
                 target = past[origin + ahead]
-                if kind == "linear":  # units far apart: its default would cut what is no rounding
-                    model = linear.LinearRegression(tol=1e-13).fit(rows, target)
-                    theirs = model.predict(after)
-                else:
-                    model = linear.Ridge(10.0).fit(scaler.transform(rows), target)
-                    theirs = model.predict(scaler.transform(after))
+                model = linear.LinearRegression() if kind == "linear" else linear.Ridge(10.0)
+                model.fit(scaler.transform(rows), target)
+                theirs = model.predict(scaler.transform(after))
                 wrong = np.abs(ours[task_id][:, 0] - theirs).max() / np.abs(past).max()
                 assert wrong < 1e-4, task_id
                 compared += 1
@@ -171,7 +168,7 @@ def test_unknown_names_and_settings_are_refused():
         make_forecaster("linaer")
     with pytest.raises(ValueError, match="settings of ridge: alhpa; expected some of alpha"):
         make_forecaster("ridge", alhpa=1)
-    with pytest.raises(ValueError, match="settings of linear-paired-z: features; .* none"):
+    with pytest.raises(ValueError, match="settings of linear-paired-z: features; .* standardise"):
         make_forecaster("linear-paired-z", features="all")
 
 

@@ -70,6 +70,23 @@ def test_rows_are_split_and_put_together_in_order():
         assert (answer is None and expected is None) or np.array_equal(answer, expected)
 
 
+def test_seconds_are_those_of_the_workers(monkeypatch):
+    """Not of the batch, which two workers share: here a clock ticks a second a piece."""
+
+    def slow(history, covariates, horizon, levels):
+        return np.zeros((len(history), horizon, 1))
+
+    one = Spread(slow, jobs=1)
+    ticks = iter(range(10))
+    monkeypatch.setattr("eval.parallel.time.perf_counter", lambda: float(next(ticks)))
+    one(np.ones((4, 8)), np.ones((4, 10, 1)), 2, (0.5,))
+    assert one.row_seconds.tolist() == [0.25] * 4
+    monkeypatch.undo()
+    two = Spread(run_helpers.make_rows(""), jobs=2)
+    two(np.ones((6, 8), np.float32), np.ones((6, 10, 1), np.float32), 2, (0.5,))
+    assert two.row_seconds.shape == (6,) and np.all(two.row_seconds > 0)
+
+
 def test_everything_else_is_the_forecasters_own():
     forecaster = run_helpers.make_rows()
     forecaster.row_tolerance = 0.5

@@ -41,6 +41,7 @@ class LLMForecaster:
         settings: what changes the forecasts.
         wants_info: its time stamps need the step of each row.
         point: it gives medians alone.
+        row_seconds: of the calls for each row of the last batch, failed ones left out.
         statistics: counts of this session: rows, cached, given_up, requests, attempts by outcome,
             tokens, seconds of calls, cost.
     """
@@ -77,6 +78,7 @@ class LLMForecaster:
         self._given_up: set[str] = set()
         self._outage = 0
         self._counts: Counter[str] = Counter()
+        self.row_seconds: np.ndarray | None = None
         self._outcomes: Counter[str] = Counter()
         spent = 0.0
         for attempt in cache.attempts():
@@ -149,6 +151,10 @@ class LLMForecaster:
                 threads.shutdown(wait=True, cancel_futures=True)
                 self._raise_first(list(futures.values()))
                 raise
+        # as the calls were made, cached or not: this batch made several at once
+        self.row_seconds = np.array(
+            [sum(answer.seconds for answer in self._cache.answers(key)) for key in keys], float
+        )
         return [futures[key].result() for key in keys]
 
     @staticmethod
