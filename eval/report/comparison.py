@@ -5,7 +5,7 @@ model with every other, so they are over the tasks that all have. Models with th
 one `ErrorTable`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +14,16 @@ from whatif_jax.aggregation import (
     ErrorTable,
     Interval,
     MeanStatistic,
+    Skill,
     bootstrap_all,
     error_table,
     skill_by,
 )
+from whatif_jax.aggregation.bootstrap import By, clusters, resample_counts, resampled_means
 
 from .models import Model, ReportError
 
-__all__ = ["METRICS", "REFERENCES", "Comparison", "Skills", "Value", "percent"]
+__all__ = ["METRICS", "REFERENCES", "Comparison", "Drawn", "Skills", "Value", "percent"]
 
 METRICS = ("wql", "wape")
 REFERENCES = ("naive", "linear")  # the paper's two (Table 18)
@@ -32,6 +34,16 @@ class Value(NamedTuple):
 
     skill: float
     tasks: int
+
+
+class Drawn(NamedTuple):
+    """Skill in percent of one model on one set of tasks: itself, and on every resample [R].
+
+    Resamples are NaN where they say nothing: none of the tasks was drawn, or all are of one pair.
+    """
+
+    skill: float
+    resampled: np.ndarray
 
 
 # By model, then by the values of the axes asked for.
@@ -46,7 +58,8 @@ class Comparison:
         suite: the suite they are of.
         reference: the model skills are first shown against.
         resamples: of each bootstrap.
-        key: JAX PRNG key of the bootstraps; the same tasks are drawn for every model.
+        key: JAX PRNG key of the bootstraps; the same tasks are drawn for every model, both futures
+            of a history together unless it is said otherwise.
 
     Raises:
         ReportError: no run of the reference.
@@ -124,13 +137,29 @@ class Comparison:
                 }
         return found
 
+    def beside(
+        self, metric: str, reference: str, model: str, other: str, axes: Sequence[str] = ()
+    ) -> dict[tuple[Any, ...], Value]:
+        """Skill of `other` on the tasks of `model`, for comparison; as `skills`, without models."""
+        table = self.table(metric, list(dict.fromkeys((model, other, reference))))
+        if table is None:
+            return {}
+        found = skill_by(table, tuple(axes), reference)
+        cells = zip(found.groups, found.of(other), found.tasks, strict=True)
+        return {values: Value(100 * float(skill), int(tasks)) for values, skill, tasks in cells}
+
     def intervals(
-        self, metric: str, reference: str, axes: Sequence[str] = ()
+        self, metric: str, reference: str, axes: Sequence[str] = (), by: By = "pair"
     ) -> dict[str, dict[tuple[Any, ...], tuple[float | None, float | None]]]:
-        """Bootstrap intervals (95 %) of what `skills` gives; None where one task says nothing."""
+        """Bootstrap intervals (95 %) of what `skills` gives; None where one cluster says nothing.
+
+        Drawn by "pair" they are for this suite's targets, by "target" for others of these kinds.
+        """
         found: dict[str, dict] = {}
         for group, table in self.against(metric, reference):
-            groups = skill_by(table, tuple(axes), reference, key=self.key, resamples=self.resamples)
+            groups = skill_by(
+                table, tuple(axes), reference, key=self.key, resamples=self.resamples, by=by
+            )
             for row in groups.rows():
                 if row["model"] in group:
                     values = tuple(row[axis] for axis in axes)
@@ -142,7 +171,39 @@ class Comparison:
         self, table: ErrorTable, statistics: dict[str, MeanStatistic]
     ) -> dict[str, Interval]:
         """Statistics of a table with their 95 % intervals, all from the same draws."""
-        return bootstrap_all(table, statistics, key=self.key, resamples=self.resamples)
+        return bootstrap_all(table, statistics, key=self.key, resamples=self.resamples, by="pair")
+
+    def drawn(
+        self, table: ErrorTable, reference: str, members: Mapping[Any, np.ndarray]
+    ) -> dict[str, dict[Any, Drawn]]:
+        """Skill of every model on several sets of tasks, on the same resamples of pairs.
+
+        Args:
+            table: errors of the models and of the reference.
+            reference: model the skill is against.
+            members: row numbers of the table, by any key.
+
+        Returns:
+            by model, then by the keys of `members`.
+        """
+        if not members:
+            return {name: {} for name in table.models}
+        logs = Skill(reference).contributions(table)
+        groups = clusters(table, "pair")
+        counts = resample_counts(int(groups.max()) + 1, self.resamples, key=self.key)
+        rows = list(members.values())
+        values = -100 * np.expm1(resampled_means(logs, groups, rows, counts))  # [R, sets, models]
+        for place, one in enumerate(rows):
+            if len(np.unique(groups[one])) == 1:  # its resamples are all alike, and say nothing
+                values[:, place] = np.nan
+        whole = [-100 * np.expm1(logs[one].mean(axis=0)) for one in rows]
+        return {
+            model: {
+                key: Drawn(float(whole[place][column]), values[:, place, column])
+                for place, key in enumerate(members)
+            }
+            for column, model in enumerate(table.models)
+        }
 
 
 def percent(value: float) -> float | None:

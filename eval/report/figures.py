@@ -34,32 +34,39 @@ class Line(NamedTuple):
 
 
 def leaderboard_figure(
-    rows: Sequence[tuple[str, float, float | None, float | None, bool]],
+    rows: Sequence[tuple[Any, ...]],
     style: Mapping[str, Style],
     label: str,
 ) -> Any:
-    """Bars of skill with confidence intervals; rows are (model, skill, low, high, sample)."""
+    """Bars of skill with confidence intervals.
+
+    Args:
+        rows: model, skill, ends of the narrower and of the wider interval (None: no interval), and
+            "sample", "part" or nothing.
+        style: by model.
+        label: of the horizontal axis.
+    """
     rows = sorted(rows, key=lambda row: -row[1])
     made, axes = figure(1, 1, 0.9 + 0.3 * len(rows))
     panel = axes[0, 0]
     place = np.arange(len(rows))[::-1]
-    for y, (name, skill, low, high, sample) in zip(place, rows, strict=True):
+    for y, (name, skill, *ends, mark) in zip(place, rows, strict=True):
         panel.barh(
             y,
             skill,
             0.66,
             color=style[name].colour,
-            hatch="////" if sample else "",
+            hatch="////" if mark else "",
             edgecolor="white",
             linewidth=0,
         )
-        ends = [skill, low if low is not None else skill, high if high is not None else skill]
-        if low is not None and high is not None:
-            panel.plot([low, high], [y, y], color="#111111", linewidth=1.4)
-        right = max(*ends, 0)
+        for pair, width in ((ends[2:], 0.9), (ends[:2], 3.0)):
+            if None not in pair:
+                panel.plot(pair, [y, y], color="#111111", linewidth=width, solid_capstyle="butt")
+        right = max(skill, 0, *(end for end in ends if end is not None))
         panel.text(right, y, "  " + minus(f"{skill:.1f}"), va="center", fontsize=9)
     panel.axvline(0, color="#666666", linewidth=0.8)
-    panel.set_yticks(place, [row[0] + (" (sample)" if row[4] else "") for row in rows])
+    panel.set_yticks(place, [row[0] + (f" ({row[-1]})" if row[-1] else "") for row in rows])
     panel.grid(visible=False, axis="y")
     panel.margins(x=0.08, y=0.02)
     panel.set_xlabel(label)

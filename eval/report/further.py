@@ -17,8 +17,15 @@ from .tables import MINUS, Column, Table
 __all__ = ["coverage_table", "effects_table", "fewest_most_table", "runs_table"]
 
 
+# Skills over fewer comparisons are left out: they follow the luck of a few tasks.
+FEWEST_COMPARISONS = 30
+
+
 def fewest_most_table(comparison: Comparison) -> Table:
-    """Skill with the fewest and the most events, all else equal (the paper's tables 14 and 15)."""
+    """Skill with the fewest and the most events, all else equal (the paper's tables 14 to 16).
+
+    By system, and as "all" over all systems together.
+    """
     rows = []
     for metric, reference in variants(comparison):
         for group, table in comparison.against(metric, reference):
@@ -26,15 +33,18 @@ def fewest_most_table(comparison: Comparison) -> Table:
                 if name == reference:
                     continue
                 found = fewest_most(table, name, reference=reference)
+                found += fewest_most(table, name, reference=reference, axes="future")
                 for cell in found:
-                    system, future = cell.group
+                    if cell.cells < FEWEST_COMPARISONS:
+                        continue
+                    *system, future = cell.group
                     rows.append(
                         {
                             "metric": metric,
                             "reference": reference,
                             "model": name,
                             "future": future,
-                            "system": system,
+                            "system": system[0] if system else "all",
                             "fewest": 100 * float(cell.fewest),
                             "most": 100 * float(cell.most),
                             "change": 100 * float(cell.change),
@@ -58,7 +68,8 @@ def fewest_most_table(comparison: Comparison) -> Table:
     note = (
         "Each comparison holds the tasks of one target, event length, context pair, number of "
         "covariates and future whose most events are at least eight times the fewest. Worse: "
-        "targets whose skill is lower with the most events."
+        "targets whose skill is lower with the most events. System all: the comparisons of all "
+        f"systems together. Left out: fewer than {FEWEST_COMPARISONS} comparisons."
     )
     return Table(
         "fewest_most", "Fewest and most events", columns, rows, note, ("metric", "reference")

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .style import Style, styles
 
-__all__ = ["Model", "ReportError", "models_of", "short_name"]
+__all__ = ["Model", "ReportError", "models_of"]
 
 
 class ReportError(ValueError):
@@ -30,6 +30,8 @@ class Model(NamedTuple):
     point: bool
     task_ids: np.ndarray  # int64 [N], sorted
     sample: bool  # whether it lacks tasks that the suite has
+    where: dict[str, list[Any]]  # values that its tasks were chosen by; empty for none
+    scored: str  # "all tasks", "sample", or "part" with the conditions
     style: Style
 
 
@@ -55,7 +57,7 @@ def models_of(runs: Sequence[Any], suite: Any) -> tuple[list[Model], list[str]]:
         key = (run.name, run.version, json.dumps(_settings(run), sort_keys=True))
         kept = largest.get(key)
         if kept is not None:
-            run, left_out = sorted((kept, run), key=lambda one: -one.scores.num_rows)
+            run, left_out = sorted((kept, run), key=_whole_first)
             notes.append(
                 f"{run.name}: two runs differ in their tasks alone; the one over "
                 f"{run.scores.num_rows:,} tasks is shown, not the one over "
@@ -70,8 +72,13 @@ def models_of(runs: Sequence[Any], suite: Any) -> tuple[list[Model], list[str]]:
     return found, notes
 
 
+def _whole_first(run: Any) -> tuple[bool, int]:
+    """Samples of the whole suite stand for it; tasks that meet conditions do not."""
+    return bool(_where(run.scores)), -run.scores.num_rows
+
+
 def _check(run: Any, suite: Any) -> None:
-    fingerprint = _metadata(run).get("fingerprint")
+    fingerprint = _metadata(run.scores).get("fingerprint")
     expected = suite._whole.fingerprint
     if fingerprint is not None and fingerprint not in (expected, suite.fingerprint):
         raise ReportError(
@@ -89,7 +96,7 @@ def _model(run: Any, name: str, style: Style, whole: np.ndarray) -> Model:
         ids = ids[inside]
     if not len(ids):
         raise ReportError(f"runs: {name} has no task of the suite given")
-    metadata = _metadata(run)
+    metadata = _metadata(scores)
     widths = scores.column("coverage").combine_chunks().value_lengths().to_numpy()
     point = metadata.get("point", str(bool(widths.max(initial=1) <= 1))).lower() == "true"
     levels = tuple(json.loads(metadata.get("levels", "[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9]")))
@@ -105,6 +112,8 @@ def _model(run: Any, name: str, style: Style, whole: np.ndarray) -> Model:
         point=point,
         task_ids=ids,
         sample=len(ids) < len(whole),
+        where=_where(run.scores),
+        scored=_scored(run.scores, len(ids) < len(whole)),
         style=style,
     )
 
@@ -114,8 +123,26 @@ def _settings(run: Any) -> dict[str, Any]:
     return dict(json.loads(settings) if isinstance(settings, str) else settings or {})
 
 
-def _metadata(run: Any) -> dict[str, str]:
-    found = run.scores.schema.metadata or {}
+def _where(scores: pa.Table) -> dict[str, list[Any]]:
+    return dict(_choice(scores).get("where", {}))
+
+
+def _scored(scores: pa.Table, lacks: bool) -> str:
+    where = _where(scores)
+    if not where:
+        return "sample" if lacks else "all tasks"
+    conditions = "; ".join(f"{axis}={','.join(map(str, values))}" for axis, values in where.items())
+    return f"{'sample of part' if 'sample' in _choice(scores) else 'part'}: {conditions}"
+
+
+def _choice(scores: pa.Table) -> dict[str, Any]:
+    """How the tasks of a run were chosen (`eval.sampling.choose`); empty for the whole suite."""
+    text = _metadata(scores).get("tasks", "all")
+    return {} if text == "all" else dict(json.loads(text))
+
+
+def _metadata(scores: pa.Table) -> dict[str, str]:
+    found = scores.schema.metadata or {}
     return {
         (key.decode() if isinstance(key, bytes) else key): (
             value.decode() if isinstance(value, bytes) else value
@@ -125,8 +152,8 @@ def _metadata(run: Any) -> dict[str, str]:
 
 
 def _names(runs: list[Any]) -> list[str]:
-    """Short names: what a language model is called, else the forecaster; what differs after it."""
-    names = [short_name(run.name, _settings(run)) for run in runs]
+    """What forecasters call themselves; of the same name, what differs after it."""
+    names = [str(run.name) for run in runs]
     for name in sorted({name for name in names if names.count(name) > 1}):
         same = [number for number, other in enumerate(names) if other == name]
         for number in same:
@@ -135,15 +162,6 @@ def _names(runs: list[Any]) -> list[str]:
         if name in names[:number]:
             names[number] = f"{name} #{names[:number].count(name) + 1}"
     return names
-
-
-def short_name(forecaster: str, settings: dict[str, Any]) -> str:
-    """What a language model is called, with its reasoning effort; else the forecaster's name."""
-    if forecaster != "llm":
-        return forecaster
-    model = str(settings.get("model", "llm")).rsplit("/", 1)[-1]
-    effort = next((settings[key] for key in settings if "effort" in key and settings[key]), None)
-    return f"{model}-{effort}" if effort else model
 
 
 def _difference(run: Any, others: list[Any]) -> str:

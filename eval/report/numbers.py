@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from whatif_jax.aggregation import PairwiseWinRate, WinRate, log2_trend, nominal_contexts
+from whatif_jax.aggregation.bootstrap import By
 
 from .comparison import METRICS, Comparison, Skills, percent
 from .tables import DASH, MINUS, Column, Table
@@ -16,6 +17,13 @@ from .tables import DASH, MINUS, Column, Table
 __all__ = ["AXES", "FUTURES", "gap_table", "leaderboard_table", "pairwise_table", "skill_tables"]
 
 FUTURES = ("replay", "novel")
+# The intervals of all other tables.
+INTERVALS = (
+    "Below, 95 % bootstrap intervals for this suite's targets: histories are drawn, both futures "
+    "of each together."
+)
+# What the leaderboard's intervals draw: histories of this suite, and targets.
+BY: tuple[By, ...] = ("pair", "target")
 # Table name -> axis, title, whether its trend is on log2 of the axis.
 AXES = {
     "skill_by_k": ("k", "Number of covariates", False),
@@ -37,20 +45,30 @@ def leaderboard_table(comparison: Comparison) -> Table:
     """
     rates = {metric: _win_rates(comparison, metric) for metric in METRICS}
     common = comparison.common("wql")
+    beside = "linear" in comparison.models and any(one.sample for one in comparison.models.values())
     rows = []
     for reference in comparison.references:
         skills = {metric: comparison.skills(metric, reference) for metric in METRICS}
-        ends = {metric: comparison.intervals(metric, reference) for metric in METRICS}
+        ends = {
+            (metric, by): comparison.intervals(metric, reference, by=by)
+            for metric in METRICS
+            for by in BY
+        }
         found = []
         for name, model in comparison.models.items():
             if () not in skills["wql"][name]:
                 continue
             row: dict[str, Any] = {"reference": reference, "model": name}
             row["tasks"] = skills["wql"][name][()].tasks
-            row["scored"] = "sample" if model.sample else "all tasks"
+            row["scored"] = model.scored
             for metric in METRICS:
                 row[f"{metric}_skill"] = skills[metric][name][()].skill
-                row[f"{metric}_skill_low"], row[f"{metric}_skill_high"] = ends[metric][name][()]
+                for by in BY:
+                    low, high = ends[metric, by][name][()]
+                    row |= {f"{metric}_skill_{by}_low": low, f"{metric}_skill_{by}_high": high}
+                if beside and model.sample:
+                    one = comparison.beside(metric, reference, name, "linear").get(())
+                    row[f"{metric}_linear"] = one.skill if one else None
                 row |= rates[metric].get(name, {})
             row["seconds"], row["seconds_median"] = _seconds(model)
             row["imputed"] = int(model.scores.column("imputed").to_numpy().sum())
@@ -59,7 +77,12 @@ def leaderboard_table(comparison: Comparison) -> Table:
         rows += sorted(found, key=lambda row: -row["wql_skill"])
     columns = [Column("model", "Model"), Column("scored", "Scored on"), _count("tasks", "Tasks")]
     for metric in METRICS:
-        columns.append(_with_interval(f"{metric}_skill", _NAMES[metric], "Skill (%)"))
+        key = f"{metric}_skill"
+        keys = [f"{key}_{by}_{end}" for by in BY for end in ("low", "high")]
+        columns.append(Column(key, _NAMES[metric], "percent", "Skill (%)", *keys))
+    for metric in METRICS if beside else ():
+        group = "Linear on the same tasks (%)"
+        columns.append(Column(f"{metric}_linear", _NAMES[metric], "percent", group))
     for metric in METRICS:
         columns.append(_with_interval(f"{metric}_win_rate", _NAMES[metric], "Win rate (%)"))
     columns += [
@@ -73,9 +96,16 @@ def leaderboard_table(comparison: Comparison) -> Table:
         f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the "
         "reference's, over the model's own tasks. Win rate: share of tasks with a smaller error "
         f"than another model, averaged over the other models, over the {shared:,} tasks that all "
-        f"{len(comparison.models)} models were scored on. Below them, 95 % percentile bootstrap "
-        f"intervals ({comparison.resamples:,} resamples of tasks, the same for all models). "
-        "Imputed: tasks without a finite forecast, replaced by naive. Crossings: neighbouring "
+        f"{len(comparison.models)} models were scored on; of raw errors, as in the paper and in "
+        "the pairwise win rates below, where whatif_jax.leaderboard compares clipped ratios, as "
+        "fev does. Below them, 95 % percentile bootstrap intervals "
+        f"({comparison.resamples:,} resamples, the same for all models). The upper one is for "
+        "other histories of this suite's targets: histories are drawn, both futures of each "
+        "together. The lower one, in italics, is for other targets of these kinds: targets are "
+        "drawn, all tasks of each together. "
+        + ("Linear on the same tasks: for models not scored on all. " if beside else "")
+        + "Seconds: of the forecaster for one series, without compilation, on the machine of the "
+        "run. Imputed: tasks without a finite forecast, replaced by naive. Crossings: neighbouring "
         "quantiles out of order before they were sorted."
     )
     return Table("leaderboard", "Leaderboard", tuple(columns), rows, note, ("reference",))
@@ -156,7 +186,7 @@ def _replay_novel_table(comparison: Comparison) -> Table:
         Column("replay_tasks", "Replay", "count", "Tasks"),
         Column("novel_tasks", "Novel", "count", "Tasks"),
     )
-    note = "Gap in percentage points. Below them, 95 % bootstrap intervals."
+    note = f"Gap in percentage points. {INTERVALS}"
     return Table(
         "replay_novel", "Replay and Novel futures", columns, _rows(comparison, build), note,
         ("metric", "reference"),
@@ -334,7 +364,8 @@ def pairwise_table(comparison: Comparison) -> Table | None:
     )
     note = (
         f"Share of the {count:,} tasks that all models were scored on where the row's model has "
-        "the smaller error; ties count half. Below, 95 % bootstrap intervals."
+        "the smaller error (raw, as in the paper); ties count half. "
+        f"{INTERVALS}"
     )
     return Table("pairwise", "Pairwise win rates", columns, rows, note, ("metric",))
 

@@ -25,6 +25,7 @@ from .tables import Table
 
 __all__ = ["Pictures"]
 
+ENDS = ("pair_low", "pair_high", "target_low", "target_high")
 _NAMES = {"wql": "wQL", "wape": "WAPE"}
 Row = dict[str, Any]
 
@@ -84,21 +85,27 @@ class Pictures:
 
     def leaderboard(self) -> Picture | None:
         """Bars of overall skill."""
-        sample = {name: model.sample for name, model in self.comparison.models.items()}
+        marks = {
+            name: "part" if model.where else "sample" if model.sample else ""
+            for name, model in self.comparison.models.items()
+        }
 
         def draw(metric: str, reference: str) -> Any:
             key = f"{metric}_skill"
             rows = [
-                (row["model"], row[key], row[f"{key}_low"], row[f"{key}_high"],
-                 sample[row["model"]])
+                (row["model"], row[key], *(row[f"{key}_{end}"] for end in ENDS),
+                 marks[row["model"]])
                 for row in self.tables["leaderboard"].rows
                 if row["reference"] == reference
             ]  # fmt: skip
             return leaderboard_figure(rows, self.style, _label(metric, reference))
 
-        caption = "Skill over each model's own tasks with 95 % bootstrap intervals."
-        if any(sample.values()):
-            caption += " Hatched bars are samples."
+        caption = (
+            "Skill over each model's own tasks with 95 % bootstrap intervals: thick for this "
+            "suite's targets, thin for other targets of these kinds."
+        )
+        if any(marks.values()):
+            caption += " Hatched bars are samples or parts."
         return self._both("leaderboard", caption, draw, "Skill of each model")
 
     def replay_novel(self) -> Picture | None:
@@ -205,7 +212,7 @@ class Pictures:
             for row in self._rows("fewest_most", metric, reference):
                 ends = (row["fewest"], row["most"])
                 cells.setdefault((row["future"], row["system"]), {})[row["model"]] = ends
-            systems = sorted({system for _, system in cells})
+            systems = sorted({system for _, system in cells}, key=lambda one: (one == "all", one))
             if not systems:
                 return None
             return fewest_most_figure(cells, systems, self.style, _label(metric, reference))

@@ -3,6 +3,11 @@
 `published.json` holds numbers read from the paper's text and tables; many tables were cut, so that
 it has some models' figures only. Ours are over each model's own tasks, under wQL, against naive
 unless the figure says otherwise.
+
+Only runs that can be set beside the paper are: those whose settings are the defaults of the
+registry's factory (`is_default`), on the whole suite or a stratified sample of it. Tasks chosen by
+conditions are another population than the paper's, so that such runs are left out. The table's
+note names every run left out, and why.
 """
 
 import json
@@ -13,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from .comparison import Comparison
-from .models import Model, short_name
+from .models import Model
 from .numbers import FUTURES
+from .paper_names import is_default, published_name
 from .tables import Column, Table
 
-__all__ = ["load_published", "paper_tables", "published_name"]
+__all__ = ["load_published", "paper_tables"]
 
-# What the paper calls forecasters of ours that have another name.
-_NAMES = {"tabpfn-ts": "tabpfn-3.5", "t0": "t0-gamma"}
 # Rows of the paper's last table -> our forecasters, in its order.
 _TUNED = ("linear", "linear-paired-z", "linear-paired-z-s", "linear-paired-z-zt-s-h",
           "linear-paired-all")  # fmt: skip
@@ -31,12 +35,6 @@ Row = dict[str, Any]
 def load_published() -> dict[str, Any]:
     """The figures of `published.json`."""
     return json.loads((Path(__file__).parent / "published.json").read_text("utf-8"))
-
-
-def published_name(model: Model) -> str:
-    """What the paper calls a model."""
-    name = short_name(model.forecaster, model.settings)
-    return _NAMES.get(name, name)
 
 
 def paper_tables(comparison: Comparison, by_tables: dict[str, Table]) -> list[Table]:
@@ -56,6 +54,7 @@ def paper_tables(comparison: Comparison, by_tables: dict[str, Table]) -> list[Ta
     rows = list(figures.rows())
     for row in rows:
         row["difference"] = row["ours"] - row["paper"]
+    beside = any(row["plain"] is not None for row in rows)
     columns = (
         Column("figure", "Figure"),
         Column("model", "Model"),
@@ -63,6 +62,7 @@ def paper_tables(comparison: Comparison, by_tables: dict[str, Table]) -> list[Ta
         Column("paper", "Paper", "percent"),
         Column("ours", "Ours", "percent"),
         Column("difference", "Difference", "points"),
+        *([Column("plain", "Plain on the same tasks", "percent")] if beside else []),
         Column("tasks", "Our tasks", "count"),
         Column("scored", "Scored on"),
     )
@@ -71,7 +71,9 @@ def paper_tables(comparison: Comparison, by_tables: dict[str, Table]) -> list[Ta
         "Percent; differences in percentage points. Skill against naive under wQL unless the "
         "figure says otherwise. Win rates depend on which models are compared: the paper's are "
         "among its 15 models, ours among those of this report. A tuned model is the best of its "
-        "variants in these results, chosen on the test tasks, as in the paper.",
+        "variants in these results, chosen on the test tasks, as in the paper."
+        + (" Plain: that model without tuning, on the tasks of the row." if beside else "")
+        + figures.left_out(),
     )  # fmt: skip
     found = [skills, _tasks_table(comparison), figures.seconds_table()]
     return [table for table in found if table is not None and table.rows]
@@ -83,37 +85,83 @@ class _Figures:
         self.tables = tables
         self.published = load_published()
         self.part = len(comparison.suite) < len(comparison.suite._whole)
+        self.models = {
+            name: model
+            for name, model in comparison.models.items()
+            if not model.where and is_default(model)
+        }
         self.overall = comparison.skills("wql", "naive")
         self.split = comparison.skills("wql", "naive", ("future",))
 
     def named(self, name: str) -> list[str]:
         """Our models of a published name; of a tuned one, the best variant."""
-        models = self.comparison.models
+        models = self.models.items()
         base, tuned, _ = name.partition("-tuned")
         if not tuned:
-            return [one for one, model in models.items() if published_name(model) == name]
-        variants = [
-            one for one, model in models.items() if model.forecaster.startswith(f"{base}-paired-")
-        ]
+            return [one for one, model in models if published_name(model) == name]
+        variants = [one for one, model in models if model.forecaster.startswith(f"{base}-paired-")]
         known = [one for one in variants if () in self.overall[one]]
         best = sorted(known, key=lambda one: -self.overall[one][()].skill)
         return best[:1]
 
+    def left_out(self) -> str:
+        """Names the runs that are not set beside the paper although it has their models."""
+        reasons = {
+            name: f"scored on a {model.scored}" if model.where else "settings are not the defaults"
+            for name, model in self.comparison.models.items()
+            if name not in self.models and (model.where or self.is_published(model))
+        }
+        if not reasons:
+            return ""
+        texts = [f"{name} ({reason})" for name, reason in reasons.items()]
+        return f" Left out: {'; '.join(texts)}." + (
+            "" if self.whole else " Win rates too, as not all models have tasks of every kind."
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Whether the tasks that all models share are not chosen by conditions."""
+        return not any(model.where for model in self.comparison.models.values())
+
+    def is_published(self, model: Model) -> bool:
+        """Whether the paper has figures of a model."""
+        base, paired, _ = model.forecaster.partition("-paired-")
+        named = {name for figures in self.published.values() if isinstance(figures, dict)
+                 for name in figures}  # fmt: skip
+        return (f"{base}-tuned" if paired else published_name(model)) in named
+
+    def plain(self, model: str, axes: tuple[str, ...] = ()) -> dict[tuple[Any, ...], Any]:
+        """Skills of the plain model on the tasks of a tuned one."""
+        base, paired, _ = self.models[model].forecaster.partition("-paired-")
+        known = [name for name, one in self.models.items() if one.forecaster == base]
+        if not paired or not known:
+            return {}
+        return self.comparison.beside("wql", "naive", model, known[0], axes)
+
     def row(
-        self, figure: str, model: str, at: str, paper: float | None, cell: Any
+        self,
+        figure: str,
+        model: str,
+        at: str,
+        paper: float | None,
+        cell: Any,
+        plain: Any = None,
     ) -> Iterator[Row]:
         """One comparison, where both sides are known."""
         if paper is None or cell is None:
             return
-        sample = self.part or self.comparison.models[model].sample
+        scored = self.models[model].scored
+        if figure == "win rate" and cell.tasks < len(self.comparison.suite):
+            scored = "sample"  # of all models
         yield {
             "figure": figure,
             "model": model,
             "at": at,
             "paper": float(paper),
             "ours": cell.skill,
+            "plain": plain.skill if plain else None,
             "tasks": cell.tasks,
-            "scored": "sample" if sample else "all tasks",
+            "scored": "part of the suite" if self.part else scored,
         }
 
     def rows(self) -> Iterator[Row]:
@@ -123,6 +171,7 @@ class _Figures:
                 yield from self.row("skill", model, "all", paper, self.overall[model].get(()))
         for name, both in self.published["replay_novel"].items():
             for model in self.named(name):
+                plain = self.plain(model, ("future",))
                 for future, paper in zip(FUTURES, both, strict=True):
                     cell = self.split[model].get((future,))
                     yield from self.row(
@@ -131,6 +180,7 @@ class _Figures:
                         future,
                         paper,
                         cell,
+                        plain.get((future,)),
                     )
         yield from self.by_axis()
         yield from self.fewest_most()
@@ -183,9 +233,12 @@ class _Figures:
             for model in self.named(forecaster):
                 cells = [self.overall[model].get(())]
                 cells += [self.split[model].get((future,)) for future in FUTURES]
-                for at, paper, cell in zip(("all", *FUTURES), papers, cells, strict=True):
+                split = self.plain(model, ("future",))
+                plain = [self.plain(model).get(()), *(split.get((future,)) for future in FUTURES)]
+                places = ("all", *FUTURES)
+                for at, paper, cell, one in zip(places, papers, cells, plain, strict=True):
                     figure = f"tuned, {published[0]}: {features}"
-                    yield from self.row(figure, model, at, paper, cell)
+                    yield from self.row(figure, model, at, paper, cell, one)
 
     def against_linear(self) -> Iterator[Row]:
         if "linear" not in self.comparison.references:
@@ -197,7 +250,7 @@ class _Figures:
                 yield from self.row("skill against linear", model, "all", paper, cell)
 
     def win_rates(self) -> Iterator[Row]:
-        table = self.comparison.common("wql")
+        table = self.comparison.common("wql") if self.whole else None
         rates = {row["model"]: row.get("wql_win_rate") for row in self.tables["leaderboard"].rows}
         for name, paper in self.published["win_rate_wql"].items():
             for model in self.named(name):
@@ -226,7 +279,8 @@ class _Figures:
         )
         return Table(
             "paper_and_ours_seconds", "Paper and ours: seconds a series", columns, rows,
-            "Depends on the machine.",
+            "Means. Seconds of the forecaster for one series, without compilation, on the machine "
+            "of the run.",
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["DASH", "MINUS", "Column", "Table", "interval", "minus", "shown", "write_csv"]
+__all__ = ["DASH", "MINUS", "Column", "Table", "intervals", "minus", "shown", "write_csv"]
 
 MINUS = "\N{MINUS SIGN}"  # as numbers are set in print
 DASH = "\N{EN DASH}"  # in place of a missing value
@@ -26,6 +26,8 @@ class Column(NamedTuple):
     group: str = ""  # heading above neighbouring columns that share it
     low: str = ""  # key of the lower end of its confidence interval, a column of the CSV alone
     high: str = ""
+    wide_low: str = ""  # the same of a second interval, for a wider question
+    wide_high: str = ""
 
     @property
     def numeric(self) -> bool:
@@ -51,7 +53,7 @@ class Table(NamedTuple):
         """Columns of the CSV: variants, then columns, each with its interval."""
         keys = list(self.variants)
         for column in self.columns:
-            keys += [key for key in (column.key, column.low, column.high) if key]
+            keys += [key for key in (column.key, *column[4:]) if key]
         return keys
 
 
@@ -83,11 +85,13 @@ def minus(text: str) -> str:
     return text.replace("-", MINUS)
 
 
-def interval(row: Mapping[str, Any], column: Column) -> str:
-    """The confidence interval of a cell, empty where it has none."""
-    if not column.low or row.get(column.low) is None:
-        return ""
-    return f"{shown(row[column.low], column.kind)} to {shown(row[column.high], column.kind)}"
+def intervals(row: Mapping[str, Any], column: Column) -> list[str]:
+    """The confidence intervals of a cell, the narrower first; none where it has none."""
+    return [
+        f"{shown(row[low], column.kind)} to {shown(row[high], column.kind)}"
+        for low, high in ((column.low, column.high), (column.wide_low, column.wide_high))
+        if low and row.get(low) is not None
+    ]
 
 
 def write_csv(tables: Iterable[Table], folder: Path) -> list[Path]:

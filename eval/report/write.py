@@ -151,13 +151,23 @@ def _about(comparison: Comparison, suite: Any) -> dict[str, Any]:
 
 
 def _notes(models: Sequence[Model], suite: Any) -> list[str]:
-    samples = [model for model in models if model.sample]
-    if not samples:
-        return []
-    names = ", ".join(f"{model.name} (n = {len(model.task_ids):,})" for model in samples)
+    kinds = {
+        f"a sample of the {len(suite):,} tasks": [
+            f"{model.name} (n = {len(model.task_ids):,})"
+            for model in models
+            if model.sample and not model.where
+        ],
+        f"tasks that meet conditions, not comparable with skills over all {len(suite):,}": [
+            f"{model.name} ({model.scored}; n = {len(model.task_ids):,})"
+            for model in models
+            if model.where
+        ],
+    }
     return [
-        f"Scored on a sample of the {len(suite):,} tasks: {names}. Their skills are against the "
-        "reference on the same sample; win rates are over the tasks that all models share."
+        f"Scored on {kind}: {', '.join(names)}. Their skills are against the reference on the same "
+        "tasks; win rates are over the tasks that all models share."
+        for kind, names in kinds.items()
+        if names
     ]
 
 

@@ -34,6 +34,7 @@ def made_run(
     settings: dict[str, Any] | None = None,
     seed: int = 0,
     metric_version: str = "1",
+    tasks: str = "all",
 ) -> MadeRun:
     """A run with random errors: better on Replay, worse with K, better with events.
 
@@ -47,6 +48,7 @@ def made_run(
         settings: of the forecaster.
         seed: of the random errors.
         metric_version: of the metadata.
+        tasks: of the metadata: how the rows were chosen.
     """
     part = suite if rows is None else suite.take(rows)
     part = part.take(np.argsort(part.column("task_id")))
@@ -58,7 +60,7 @@ def made_run(
     shrink = 1 - quality * np.where(novel, 0.55, 1.0)
     if quality > 0:
         shrink = shrink * np.where(novel, 1 + 0.12 * (part.column("k") - 1), 1.0)
-        shrink = shrink * np.where(novel, 1 - 0.03 * np.log2(part.column("n_events")), 1.0)
+        shrink = shrink * np.where(novel, 1 - 0.07 * np.log2(part.column("n_events")), 1.0)
     wql = base * shrink * (noise if quality > 0 else 1.0)
     width = 1 if point else 9
     coverage = np.clip(np.tile(np.array([0.5] if point else LEVELS), (count, 1)) + 0.03, 0, 1)
@@ -72,7 +74,7 @@ def made_run(
         "settings": json.dumps(settings or {}),
         "levels": json.dumps(LEVELS),
         "point": str(point).lower(),
-        "tasks": "all",
+        "tasks": tasks,
     }
     scores = pa.table(
         {

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..findings import Finding
 from ..style import Style
-from ..tables import DASH, Column, Table, interval, shown
+from ..tables import DASH, Column, Table, intervals, shown
 
 __all__ = ["Picture", "PictureFile", "Section", "render"]
 
@@ -171,9 +171,9 @@ def _row(table: Table, row: dict[str, Any], style: dict[str, Style]) -> str:
         text = _text(shown(value, column.kind))
         if column.key == "model" and value in style:
             text = _swatch(style[value]) + text
-        ends = interval(row, column)
-        if ends:
-            text += f'<span class="ci">{_text(ends)}</span>'
+        for number, ends in enumerate(intervals(row, column)):
+            kind = "ci wide" if number else "ci"
+            text += f'<span class="{kind}">{_text(ends)}</span>'
         kind = ' class="n"' if column.numeric else ' class="long"' if len(str(value)) > 60 else ""
         known = "" if text == DASH else value
         if known in (float("inf"), float("-inf")):
