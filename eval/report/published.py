@@ -62,7 +62,7 @@ def paper_tables(comparison: Comparison, by_tables: dict[str, Table]) -> list[Ta
         Column("paper", "Paper", "percent"),
         Column("ours", "Ours", "percent"),
         Column("difference", "Difference", "points"),
-        *([Column("plain", "Plain on the same tasks", "percent")] if beside else []),
+        *([Column("plain", "Plain", "percent")] if beside else []),
         Column("tasks", "Our tasks", "count"),
         Column("scored", "Scored on"),
     )
