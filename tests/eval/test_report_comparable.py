@@ -12,16 +12,17 @@ from eval.report.findings import findings
 from eval.report.further import fewest_most_table
 from eval.report.models import models_of
 from eval.report.numbers import gap_table, leaderboard_table, skill_tables
+from eval.report.page import html_table
 from eval.report.paper_names import is_default, published_name
 from eval.report.pictures import Pictures
 from eval.report.published import load_published, paper_tables
 from eval.report.resamples import decide
-from eval.report.tables import Table
+from eval.report.tables import Table, shown
 from eval.report.write import _notes
 from tests.eval.report_helpers import made_run
 from tests.eval.test_report_numbers import compare, hand_skill, one_row
 from whatif_jax import root_key
-from whatif_jax.aggregation import bootstrap, fewest_most, skill_by, skill_scores
+from whatif_jax.aggregation import bootstrap, fewest_most, skill_by, skill_scores, win_rates
 
 FEW = 30  # comparisons of fewest and most events that a skill needs
 
@@ -163,6 +164,15 @@ def test_intervals_of_the_leaderboard_are_by_pair_and_by_target(comparison, tabl
     future = skill_by(table, "future", key=root_key(0), resamples=60, by="pair")
     row = one_row(tables["replay_novel"], model="linear", metric="wql", reference="naive")
     assert row["novel_low"] == pytest.approx(100 * future.lower[0, 1])
+    common = comparison.common("wql")
+    rates = bootstrap(common, win_rates, key=root_key(0), resamples=60, by="pair")
+    row = one_row(tables["leaderboard"], model="linear", reference="naive")
+    assert row["wql_win_rate_low"] == pytest.approx(
+        100 * rates.lower[common.models.index("linear")]
+    )
+    html = html_table(tables["leaderboard"], {})
+    ends = [shown(row[f"wql_skill_target_{end}"], "percent") for end in ("low", "high")]
+    assert f'<span class="ci wide">{ends[0]} to {ends[1]}</span>' in html
     column = next(one for one in tables["leaderboard"].columns if one.key == "wql_skill")
     assert column[4:] == tuple(f"wql_skill_{by}_{end}" for by in ("pair", "target")
                                for end in ("low", "high"))  # fmt: skip
