@@ -93,8 +93,10 @@ def test_facts():
     """Names and files that the README mentions exist."""
     text = README.read_text("utf-8")
     assert "whatif-v1" in available_suites()
+    checkout = (ROOT / "eval").is_dir()  # the programs are not beside an installed wheel's tests
     for path in re.findall(r"\]\(([\w./-]+)\)", text):
-        assert (ROOT / path).is_file(), path
+        if checkout or not path.startswith("eval/"):
+            assert (ROOT / path).is_file(), path
     headings = {
         re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
         for heading in re.findall(r"^#+ (.+)$", text, re.M)
