@@ -63,6 +63,7 @@ def test_every_row_is_verified_and_is_its_spec(stream, baselines):
         np.testing.assert_allclose(tasks.history, batch.task.history, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rejected_draws_are_redrawn_and_shift_no_other_row(baselines):
     # velocity_10 fails most draws; the rows of the other target must not change with it there
     easy = dict(SMALL, targets=["velocity_21", "velocity_10"], n_events=(4,), baselines=baselines)
@@ -114,6 +115,7 @@ def test_the_same_rows_on_several_devices(stream, baselines, devices):
             np.testing.assert_allclose(value, getattr(many.task, name), rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_choices_are_honoured(baselines):
     stream = TaskStream(
         1, batch_size=32, buckets=[(1024, 128), (512, 64)], systems=None,

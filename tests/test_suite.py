@@ -64,6 +64,7 @@ def test_every_row_is_what_the_spec_allows(suite):
     assert set(json.loads(metadata["seeds"])) == {"opendc", "gridlabd", "epanet", "sumo"}
 
 
+@pytest.mark.slow
 def test_a_sample_equals_the_oracle_and_passes_its_verification(suite):
     # SPEC §8: rtol 1e-4, atol 1e-4 of the target's mean. 300 tasks over all shapes; the effect
     # threshold is exact in float32 only to 2e-4
@@ -82,6 +83,7 @@ def test_a_sample_equals_the_oracle_and_passes_its_verification(suite):
         assert (history_ok and future_ok) or min(effects) > 0.1 - 2e-4
 
 
+@pytest.mark.slow
 def test_iterating_the_whole_suite_compiles_at_most_forty_programs():
     # counted where XLA compiles, in a process of its own: every program, whoever asks for it
     script = """

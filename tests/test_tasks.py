@@ -318,6 +318,7 @@ def test_more_covariates_than_the_baselines_were_loaded_for_are_refused():
     assert TaskStream(0, 4, baselines=narrow).k == (1,)
 
 
+@pytest.mark.slow
 def test_all_covariates_of_a_system_equal_the_oracle():
     # K beyond the benchmark's five: every secondary response of gridlabd, phi's cosine among them
     loaded = load_baselines(["gridlabd"], max_covariates=21)

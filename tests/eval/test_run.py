@@ -65,7 +65,14 @@ def wait_for(condition, process: subprocess.Popen, seconds: float = 120.0) -> No
 
 
 def start(results: Path, compiled: dict[str, str]) -> subprocess.Popen:
-    options = ["--sample=40", "--batch-size=8", f"--results={results}", "--set=seconds=0.5"]
+    # a batch takes long enough for this process to look and send a signal before the next
+    options = [
+        "--no-check",
+        "--sample=40",
+        "--batch-size=8",
+        f"--results={results}",
+        "--set=seconds=4",
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "eval", "run", f"--model={MODULE}:make_slow", *WHERE_OPTIONS,
          *options],
