@@ -1,11 +1,13 @@
 """Tables of the report: rows of plain values, for the CSV files and the page alike."""
 
 import csv
+import functools
 import math
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from whatif_jax.files import write_whole
 
 __all__ = ["DASH", "MINUS", "Column", "Table", "intervals", "minus", "shown", "write_csv"]
 
@@ -94,22 +96,23 @@ def intervals(row: Mapping[str, Any], column: Column) -> list[str]:
     ]
 
 
+def _save_csv(table: Table, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.fields())
+        writer.writerows([_plain(row.get(key)) for key in table.fields()] for row in table.rows)
+
+
 def write_csv(tables: Iterable[Table], folder: Path) -> list[Path]:
     """One CSV file a table; numbers with six decimals more than the page shows.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for table in tables:
         path = folder / f"{table.name}.csv"
-        unfinished = path.with_name(path.name + f".{os.getpid()}.unfinished")
-        with unfinished.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.fields())
-            writer.writerows([_plain(row.get(key)) for key in table.fields()] for row in table.rows)
-        unfinished.replace(path)
+        write_whole(path, functools.partial(_save_csv, table))
         paths.append(path)
     return paths
 

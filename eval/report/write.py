@@ -1,9 +1,10 @@
 """Writing a report: from results to a folder with the page, its figures and its tables."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from whatif_jax.files import write_whole
 
 from .browser import browser_tasks
 from .comparison import Comparison
@@ -85,9 +86,7 @@ def write_report(
         tasks=tasks,
     )
     path = out / "index.html"
-    unfinished = path.with_name(f"index.html.{os.getpid()}.unfinished")
-    unfinished.write_text(page, "utf-8")
-    unfinished.replace(path)
+    write_whole(path, lambda at: at.write_text(page, "utf-8"))
     return path
 
 
