@@ -164,7 +164,7 @@ def report(
 ) -> None:
     """Write tables, figures and a page of every finished run."""
     from whatif_jax import load_suite
-    from whatif_jax.scoring import METRIC_VERSION
+    from whatif_jax.evaluation import METRIC_VERSION
 
     from .report import write_report
     from .results import ResultsError, load_results

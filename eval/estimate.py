@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from whatif_jax.evaluation import LEVELS
-from whatif_jax.forecasting import forecast_batch, make_batches
+from whatif_jax import LEVELS
+from whatif_jax.evaluation.forecaster import forecast_batch
 
 from .progress import Progress
-from .run import Planned
+from .run import RunPlan
 
 __all__ = ["describe_plan", "estimate_cost"]
 
 
-def describe_plan(planned: Planned) -> list[str]:
+def describe_plan(planned: RunPlan) -> list[str]:
     """Lines: tasks, batches, and how many there are of each shape."""
     suite = planned.chosen
     columns = (suite.column(name).tolist() for name in ("task_id", "context", "horizon", "k"))
@@ -39,7 +39,7 @@ def describe_plan(planned: Planned) -> list[str]:
     return lines
 
 
-def estimate_cost(forecaster: Callable, planned: Planned, *, progress: bool = False) -> list[str]:
+def estimate_cost(forecaster: Callable, planned: RunPlan, *, progress: bool = False) -> list[str]:
     """Lines: tokens and cost, where the forecaster can tell (`estimate`); else none.
 
     The tasks are made as for a run, since what a forecast costs depends on their numbers.
@@ -50,8 +50,7 @@ def estimate_cost(forecaster: Callable, planned: Planned, *, progress: bool = Fa
     size = planned.sizes["batch_size"]
     with Progress(len(planned.chosen), shown=progress) as bar:
         for task_ids in planned.batches:
-            for batch in make_batches(planned.suite, task_ids, size):
-                forecast_batch(counting, batch, LEVELS)
+            forecast_batch(counting, planned.suite.batch(task_ids, size), LEVELS)
             bar.advance(len(task_ids))
     total = counting.total
     cost = "unknown: no price is known for this model" if total.cost is None else (

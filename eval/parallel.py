@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whatif_jax.evaluation import forecaster_identity
+from whatif_jax.evaluation.forecaster import forecaster_identity
 
 from .forecasters.base import require
 from .storage import ResultsError
@@ -96,8 +96,8 @@ def _timed(
 
 
 def _part(keywords: dict[str, Any], span: slice) -> dict[str, Any]:
-    """Rows of `info`, a named tuple of arrays [B]."""
-    return {name: type(value)(*(item[span] for item in value)) for name, value in keywords.items()}
+    """Rows of `info`, a `BatchInfo`."""
+    return {name: value.take(span) for name, value in keywords.items()}
 
 
 def _joined(answers: list[Any]) -> Any:

@@ -1,10 +1,11 @@
 """Running a forecaster over a suite: plan, forecast and score batch by batch, keep, sum up.
 
 References:
-    SPEC §7, §8.
+    evaluation/scores.md, §8.
 """
 
 import contextlib
+import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -13,13 +14,13 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from whatif_jax import Suite, __version__
-from whatif_jax.evaluation import check_rows, evaluate_batch, forecaster_identity, new_shapes, plan
-from whatif_jax.scoring import LEVELS, METRIC_VERSION
+from whatif_jax import LEVELS, METRIC_VERSION, Suite, __version__, check_rows, evaluate_batch
+from whatif_jax.evaluation.evaluate import BATCH_AXES
+from whatif_jax.evaluation.forecaster import forecaster_identity
 
 from .parallel import Spread, cluster
 from .progress import Progress
@@ -27,7 +28,7 @@ from .results import Identity, Run, load_run, public_settings
 from .run_folder import RunFolder
 from .sampling import BROWSE_TASKS, browse_sample, choose
 
-__all__ = ["BATCH_SIZE", "Planned", "plan_run", "run"]
+__all__ = ["BATCH_SIZE", "RunPlan", "plan_run", "run"]
 
 BATCH_SIZE = 256
 # Settings that no number depends on: another limit on costs goes on with the same run.
@@ -37,7 +38,8 @@ CHECKED_ROWS = 8
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
-class Planned(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class RunPlan:
     """What a run will do."""
 
     identity: Identity
@@ -56,11 +58,11 @@ def plan_run(
     sample: int | None = None,
     batch_size: int = BATCH_SIZE,
     keep_forecasts: int = BROWSE_TASKS,
-) -> Planned:
+) -> RunPlan:
     """Choose the tasks and batches of a run; writes nothing.
 
     Args:
-        forecaster: see `whatif_jax.evaluation.Forecaster`.
+        forecaster: see `whatif_jax.evaluation.evaluate.Forecaster`.
         suite: the whole suite.
         where: keep the tasks at these values, as `Suite.where` takes them.
         sample: of those, run a stratified sample of that many.
@@ -92,11 +94,11 @@ def plan_run(
         levels=LEVELS,
         tasks=tasks,
     )
-    return Planned(
+    return RunPlan(
         identity,
         suite,
         chosen,
-        plan(chosen, batch_size),
+        chosen.batch_ids(batch_size, by=BATCH_AXES),
         kept[np.isin(kept, chosen.column("task_id"))],
         {"batch_size": batch_size, "keep_forecasts": keep_forecasts},
     )
@@ -104,7 +106,7 @@ def plan_run(
 
 def run(
     forecaster: Callable,
-    planned: Planned,
+    planned: RunPlan,
     results: str | Path = "results",
     *,
     jobs: int | None = None,
@@ -158,10 +160,10 @@ def run(
                 if len(company):
                     check_rows(forecaster, planned.suite, company[:CHECKED_ROWS], batch_size=size)
             folder.begin(_software() | where_run)
-            new = new_shapes(planned.chosen, [batches[number] for number in todo])
-            for number, warm_up in zip(todo, new, strict=True):
+            warmed: set[tuple[int, ...]] = set()
+            for number in todo:
                 scored = evaluate_batch(
-                    forecaster, planned.suite, batches[number], batch_size=size, warm_up=warm_up
+                    forecaster, planned.suite, batches[number], batch_size=size, warmed=warmed
                 )
                 folder.write_part(number, *scored)
                 bar.advance(len(batches[number]))

@@ -47,7 +47,7 @@ def _mean(scores: Any, name: str) -> str:
 def _skill(run: Run, naive: Run, suite: Suite) -> list[str]:
     """Skill of all tasks and by future, with intervals: by pair, as both futures share a past."""
     from whatif_jax import root_key
-    from whatif_jax.aggregation import bootstrap, error_table, skill_scores
+    from whatif_jax.comparison import bootstrap, error_table, skill_scores
 
     table = error_table({"naive": naive.scores, run.name: run.scores}, suite)
     futures = table.axis("future")
@@ -56,7 +56,7 @@ def _skill(run: Run, naive: Run, suite: Suite) -> list[str]:
     texts = []
     for name, rows in parts.items():
         found = bootstrap(table.take(rows), skill_scores, key=root_key(0), by="pair")
-        estimate, lower, upper = (float(value[1]) for value in found)
+        estimate, lower, upper = (float(v[1]) for v in (found.estimate, found.lower, found.upper))
         texts.append(f"{name} {estimate:.3f} [{lower:.3f}, {upper:.3f}]")
     return [f"skill against naive (wQL, 95 % intervals): {', '.join(texts)}"]
 

@@ -1,4 +1,4 @@
-"""Runners of the four real simulators: run once, series cached as baseline files (SPEC §2, §8).
+"""Runners of the four real simulators: run once, series cached (whatif-v1.md §2, §8).
 
 Command line: `python -m simulators build sumo`, `python -m simulators check epanet`.
 """

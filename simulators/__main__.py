@@ -1,4 +1,4 @@
-"""Command line: build the baseline files, or check them against a fresh run (SPEC §2, §8)."""
+"""Command line: build the baseline files, or check them by a fresh run (whatif-v1.md §2, §8)."""
 
 import os
 import time
@@ -19,8 +19,8 @@ from rich.progress import (
 from .cache import compare, write_baseline
 from .catalog import SYSTEMS, runner
 from .errors import SimulatorError
+from .isolation import DEFAULT_STALL_SECONDS, run_isolated
 from .recording import Recording, check_recording
-from .run import DEFAULT_STALL_SECONDS, run_isolated
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -54,7 +54,7 @@ Program = Annotated[
     bool, typer.Option("--program", help="opendc: run the real program in OPENDC_HOME")
 ]
 DATA = CHECKOUT.parent / "shared" / "data"
-BASELINES = CHECKOUT / "whatif_jax" / "baselines"
+CATALOG = CHECKOUT / "whatif_jax" / "catalog"
 
 
 def _module(system: str, program: bool) -> str:
@@ -103,7 +103,7 @@ def _fail(error: SimulatorError) -> None:
 def build(
     system: System,
     data: Data = DATA,
-    baselines: Baselines = BASELINES,
+    baselines: Baselines = CATALOG,
     stall: Stall = DEFAULT_STALL_SECONDS,
     keep: Keep = None,
     program: Program = False,
@@ -123,7 +123,7 @@ def build(
 def check(
     system: System,
     data: Data = DATA,
-    baselines: Baselines = BASELINES,
+    baselines: Baselines = CATALOG,
     stall: Stall = DEFAULT_STALL_SECONDS,
     keep: Keep = None,
     program: Program = False,

@@ -1,4 +1,4 @@
-"""Baseline files: written whole or not at all, compared with a later run (SPEC §8)."""
+"""Baseline files: written whole or not at all, compared with a later run (whatif-v1.md §8)."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def _metadata(recording: Recording) -> dict[str, str]:
 
 
 def write_baseline(recording: Recording, path: Path) -> None:
-    """Write one float32 column a target with the metadata of SPEC §8, then move it into place.
+    """Write one float32 column a target with its metadata (whatif-v1.md §8), whole or not at all.
 
     Raises:
         SimulatorError: a value does not fit float32, or the file would exceed 4 MB.

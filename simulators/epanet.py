@@ -1,4 +1,4 @@
-"""EPANET 2.2 through WNTR on the stock Net1 network (SPEC §2, epanet).
+"""EPANET 2.2 through WNTR on the stock Net1 network (whatif-v1.md §2, epanet).
 
 References:
     Rossman (2000), EPANET 2 Users Manual, Example Network 1.
@@ -34,7 +34,7 @@ TOLERANCE = 1e-5
 
 _NODES = ("10", "11", "12", "13", "21", "22", "23", "31", "32", "2")
 _PIPES = ("10", "11", "12", "21", "22", "31", "110", "111", "112", "113", "121", "122")
-# target -> (results table, element, unit); the order of SPEC §2
+# target -> (results table, element, unit); the order of whatif-v1.md §2
 _SOURCES: dict[str, tuple[str, str, str]] = {
     **{f"pressure_{node}": ("pressure", node, "psi") for node in _NODES},
     **{f"demand_{node}": ("demand", node, "GPM") for node in ("9", "2")},
@@ -110,7 +110,7 @@ def solve(model: Any, folder: Path, steps: int) -> tuple[dict[str, np.ndarray], 
         check_timestamps("epanet", f"{table} table", frame.index.to_numpy(), STEP_SECONDS)
         if len(frame) != steps:
             raise SimulatorError("epanet", f"{table} table", f"{len(frame)} rows", f"{steps} rows")
-        # WNTR hands out SI units; the catalog's bases are in the network's own (SPEC §2)
+        # WNTR hands out SI units; the catalog's bases are in the network's own (whatif-v1.md §2)
         series[target] = np.asarray(
             util.from_si(util.FlowUnits.GPM, frame[element].to_numpy(), parameters[table]),
             dtype=np.float64,
@@ -119,7 +119,7 @@ def solve(model: Any, folder: Path, steps: int) -> tuple[dict[str, np.ndarray], 
 
 
 def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recording:
-    """Run EPANET on Net1 for `steps` report steps of 600 s (SPEC §2).
+    """Run EPANET on Net1 for `steps` report steps of 600 s (whatif-v1.md §2).
 
     Args:
         folder: an empty folder, the process's own.

@@ -6,7 +6,7 @@ __all__ = ["SimulatorError", "missing_simulator"]
 
 
 class SimulatorError(RuntimeError):
-    """A simulator could not be run, or what it wrote is not the series that SPEC §2 asks for.
+    """A simulator could not be run, or did not write the series that whatif-v1.md §2 asks for.
 
     Attributes:
         system: name of the system, e.g. "sumo".

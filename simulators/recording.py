@@ -1,4 +1,4 @@
-"""What one simulator run hands back, and the checks that every run passes (SPEC §2, §8)."""
+"""What one simulator run hands back, and the checks that every run passes (whatif-v1.md §2, §8)."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class Recording:
-    """The series of one run with everything a baseline file says about them (SPEC §8)."""
+    """The series of one run with everything a baseline file says about them (whatif-v1.md §8)."""
 
     system: str
-    columns: dict[str, np.ndarray]  # target -> [steps], in the order of SPEC §2
+    columns: dict[str, np.ndarray]  # target -> [steps], in the order of whatif-v1.md §2
     units: dict[str, str]  # target -> unit
     step_seconds: int
     simulator: str
@@ -84,7 +84,9 @@ def check_recording(recording: Recording, targets: Sequence[str], steps: int) ->
                 "finite values",
             )
         if name not in recording.units:
-            raise SimulatorError(system, name, "no unit", "the unit of each column (SPEC §8)")
+            raise SimulatorError(
+                system, name, "no unit", "the unit of each column"
+            )
 
 
 def last_seen(values: np.ndarray, absent: np.ndarray) -> np.ndarray:

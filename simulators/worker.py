@@ -1,4 +1,4 @@
-"""The process that a run happens in: `python -m simulators.worker REQUEST` (see run.py)."""
+"""The process that a run happens in: `python -m simulators.worker REQUEST` (see isolation.py)."""
 
 import importlib
 import json

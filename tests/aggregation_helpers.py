@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from whatif_jax.aggregation import ErrorTable
+from whatif_jax.comparison import ErrorTable
 
 CONTEXTS = {"C1": 1024, "C2": 2048, "C3": 4096, "C4": 8192}
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from whatif_jax.baselines import layout_rules
 from whatif_jax.catalog import System, load_system
-from whatif_jax.events import layout
 from whatif_jax.export import export
 from whatif_jax.suites import SCHEMA, Suite, candidates, load_suite, write_manifest
+from whatif_jax.tasks.events import layout
+from whatif_jax.tasks.systems import layout_rules
 
 BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
 CONTEXTS = """contexts = [

@@ -5,10 +5,17 @@ starts no backend.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .aggregation import (
+    from .catalog import (
+        CatalogError,
+        System,
+        builtin_systems,
+        describe,
+        load_system,
+    )
+    from .comparison import (
         ComparisonError,
         ErrorTable,
         bootstrap,
@@ -19,19 +26,98 @@ if TYPE_CHECKING:
         skill_scores,
         win_rates,
     )
-    from .baselines import BaselineError, Baselines, load_baselines
-    from .catalog import CatalogError, System, builtin_systems, describe, load_system, system
-    from .evaluation import Evaluation, check_rows, evaluate, evaluate_batch, plan
-    from .forecasting import BatchInfo, Forecaster, ForecasterError, per_row
-    from .sampling import bucket_for, root_key, sample_spec
-    from .scoring import LEVELS, METRIC_VERSION, Scores, score, score_batch
-    from .stream import StreamBatch, StreamError, TaskStream
-    from .suites import ManifestError, Suite, TaskBatch, available_suites, load_suite
-    from .tasks import FUTURES, Bucket, Task, TaskSpec, realize
-    from .verification import Verification, verify
+    from .evaluation import (
+        LEVELS,
+        METRIC_VERSION,
+        BatchInfo,
+        Evaluation,
+        Forecaster,
+        ForecasterError,
+        Scores,
+        check_rows,
+        evaluate,
+        evaluate_batch,
+        per_row,
+        score,
+        score_batch,
+    )
+    from .suites import (
+        ManifestError,
+        Suite,
+        TaskBatch,
+        available_suites,
+        load_suite,
+    )
+    from .tasks import (
+        FUTURES,
+        Bucket,
+        Sizes,
+        StreamBatch,
+        StreamError,
+        Systems,
+        Task,
+        TaskSpec,
+        TaskStream,
+        Verification,
+        bucket_for,
+        load_systems,
+        realize,
+        root_key,
+        sample_spec,
+        sample_task,
+        verify,
+    )
 
-_HOMES = {
-    "aggregation": (
+_ROOMS = {
+    "catalog": (
+        "CatalogError",
+        "System",
+        "builtin_systems",
+        "describe",
+        "load_system",
+    ),
+    "tasks": (
+        "FUTURES",
+        "Bucket",
+        "Sizes",
+        "StreamBatch",
+        "StreamError",
+        "Systems",
+        "Task",
+        "TaskSpec",
+        "TaskStream",
+        "Verification",
+        "bucket_for",
+        "load_systems",
+        "realize",
+        "root_key",
+        "sample_spec",
+        "sample_task",
+        "verify",
+    ),
+    "suites": (
+        "ManifestError",
+        "Suite",
+        "TaskBatch",
+        "available_suites",
+        "load_suite",
+    ),
+    "evaluation": (
+        "LEVELS",
+        "METRIC_VERSION",
+        "BatchInfo",
+        "Evaluation",
+        "Forecaster",
+        "ForecasterError",
+        "Scores",
+        "check_rows",
+        "evaluate",
+        "evaluate_batch",
+        "per_row",
+        "score",
+        "score_batch",
+    ),
+    "comparison": (
         "ComparisonError",
         "ErrorTable",
         "bootstrap",
@@ -42,25 +128,8 @@ _HOMES = {
         "skill_scores",
         "win_rates",
     ),
-    "baselines": ("BaselineError", "Baselines", "load_baselines"),
-    "catalog": (
-        "CatalogError",
-        "System",
-        "builtin_systems",
-        "describe",
-        "load_system",
-        "system",
-    ),
-    "evaluation": ("Evaluation", "check_rows", "evaluate", "evaluate_batch", "plan"),
-    "forecasting": ("BatchInfo", "Forecaster", "ForecasterError", "per_row"),
-    "sampling": ("bucket_for", "root_key", "sample_spec"),
-    "scoring": ("LEVELS", "METRIC_VERSION", "Scores", "score", "score_batch"),
-    "stream": ("StreamBatch", "StreamError", "TaskStream"),
-    "suites": ("ManifestError", "Suite", "TaskBatch", "available_suites", "load_suite"),
-    "tasks": ("FUTURES", "Bucket", "Task", "TaskSpec", "realize"),
-    "verification": ("Verification", "verify"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __version__ = "0.1.0"
 
@@ -68,8 +137,6 @@ __all__ = [
     "FUTURES",
     "LEVELS",
     "METRIC_VERSION",
-    "BaselineError",
-    "Baselines",
     "BatchInfo",
     "Bucket",
     "CatalogError",
@@ -80,10 +147,12 @@ __all__ = [
     "ForecasterError",
     "ManifestError",
     "Scores",
+    "Sizes",
     "StreamBatch",
     "StreamError",
     "Suite",
     "System",
+    "Systems",
     "Task",
     "TaskBatch",
     "TaskSpec",
@@ -100,29 +169,28 @@ __all__ = [
     "evaluate",
     "evaluate_batch",
     "leaderboard",
-    "load_baselines",
     "load_suite",
     "load_system",
+    "load_systems",
     "pairwise_win_rates",
     "per_row",
-    "plan",
     "realize",
     "root_key",
     "sample_spec",
+    "sample_task",
     "score",
     "score_batch",
     "skill_by",
     "skill_scores",
-    "system",
     "verify",
     "win_rates",
 ]
 
 
-def __getattr__(name: str):
-    if name not in _HOME_OF:
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
     globals()[name] = value
     return value
 

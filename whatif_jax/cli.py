@@ -102,7 +102,7 @@ def show_suite(
     for axis in ("future", "setting", "k", "event_length", "n_events", "context_pair"):
         values = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
         typer.echo(f"{axis}: {values}")
-    for item in suite.systems:
+    for item in suite.catalog:
         typer.echo(f"{item.name}:")
         counts = suite.where(system=item.name).count("target")
         for target in item.targets:

@@ -21,7 +21,7 @@ PAIRED_FEATURES: dict[str, tuple[str, ...]] = {
 }
 
 # Name -> "module:factory". A factory takes settings as keywords and returns a forecaster
-# (`whatif_jax.evaluation.Forecaster`).
+# (`whatif_jax.evaluation.evaluate.Forecaster`).
 FORECASTERS: dict[str, str] = {
     "naive": "eval.forecasters.naive:make",
     "linear": "eval.forecasters.linear:make_linear",
@@ -51,7 +51,7 @@ def make_forecaster(name: str, **settings: Any) -> Callable:
         **settings: what its factory takes.
 
     Returns:
-        a forecaster for `whatif_jax.evaluation.evaluate`.
+        a forecaster for `whatif_jax.evaluation.evaluate.evaluate`.
 
     Raises:
         ValueError: a name that is not in `FORECASTERS`, or settings its factory does not take.

@@ -35,7 +35,7 @@ class ModelError(ValueError):
 
 
 class FoundationForecaster:
-    """A package's model as a forecaster of `whatif_jax.evaluation.evaluate`.
+    """A package's model as a forecaster of `whatif_jax.evaluation.evaluate.evaluate`.
 
     Rows go to the model `batch_size` at a time, in order. The batch size and the device are no
     settings: they must not change a forecast.

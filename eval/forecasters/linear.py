@@ -18,7 +18,7 @@ history (`StandardScaler`), for all rows of a batch at once. How it stays equal 
   precision. In 1,500 tasks of whatif-v1 nothing lay between 1e-7 and 1e-4.
 
 References:
-    SPEC §7; the paper's Appendix D.3.
+    evaluation/scores.md; the paper's Appendix D.3.
 """
 
 import functools

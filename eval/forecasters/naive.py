@@ -1,4 +1,4 @@
-"""The naive forecast: the last value of the history at every step. SPEC §7."""
+"""The naive forecast: the last value of the history at every step. evaluation/scores.md."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ and tau + h within the history; forecasting takes tau = T - 1 and h = 1 .. H.
 Every function works on one series and takes `xp`, NumPy or `jax.numpy`. Covariates are [K, T + H].
 
 References:
-    The paper's Appendix J ("Paired training", "Variants"); SPEC §7.
+    The paper's Appendix J ("Paired training", "Variants"); evaluation/scores.md.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ The paper chose its best variants on the test tasks, so they are no fair baselin
 are here.
 
 References:
-    The paper's Appendix J, Table 19; SPEC §7.
+    The paper's Appendix J, Table 19; evaluation/scores.md.
 """
 
 import functools
@@ -13,9 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from whatif_jax import root_key
+from whatif_jax import BatchInfo, root_key
 from whatif_jax._types import Array, IntScalar
-from whatif_jax.evaluation import BatchInfo
 
 from .linear import ALPHA, checked_flag, covariates_first, is_on_cpu, regress
 from .pairs import WINDOW, feature_rows, features_of, pair_count

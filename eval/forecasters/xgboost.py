@@ -1,7 +1,7 @@
 """XGBoost on the covariates of a step, or with paired training. One fit a task, on the CPU.
 
 References:
-    SPEC §7; the paper's Appendix D.3 and J.
+    evaluation/scores.md; the paper's Appendix D.3 and J.
 """
 
 from typing import Any

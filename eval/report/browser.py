@@ -134,7 +134,7 @@ def _axes(row: dict[str, Any]) -> dict[str, Any]:
 def _units(suite: Any) -> dict[tuple[str, str], str]:
     return {
         (system.name, described.name): described.unit
-        for system in suite.systems
+        for system in suite.catalog
         for described in (*system.targets, *system.covariates)
     }
 

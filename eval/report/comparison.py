@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whatif_jax.aggregation import (
+from whatif_jax.comparison import (
     ErrorTable,
     Interval,
-    MeanStatistic,
-    Skill,
     bootstrap_all,
     error_table,
     skill_by,
 )
-from whatif_jax.aggregation.bootstrap import By, clusters, resample_counts, resampled_means
+from whatif_jax.comparison.bootstrap import By, clusters, resample_counts, resampled_means
+from whatif_jax.comparison.skill import log_ratios
+from whatif_jax.comparison.statistic import Statistic
 
 from .models import Model, ReportError
 
@@ -167,9 +167,7 @@ class Comparison:
                     found.setdefault(row["model"], {})[values] = ends
         return found
 
-    def bootstrap(
-        self, table: ErrorTable, statistics: dict[str, MeanStatistic]
-    ) -> dict[str, Interval]:
+    def bootstrap(self, table: ErrorTable, statistics: dict[str, Statistic]) -> dict[str, Interval]:
         """Statistics of a table with their 95 % intervals, all from the same draws."""
         return bootstrap_all(table, statistics, key=self.key, resamples=self.resamples, by="pair")
 
@@ -188,7 +186,7 @@ class Comparison:
         """
         if not members:
             return {name: {} for name in table.models}
-        logs = Skill(reference).contributions(table)
+        logs = log_ratios(table, reference)
         groups = clusters(table, "pair")
         counts = resample_counts(int(groups.max()) + 1, self.resamples, key=self.key)
         rows = list(members.values())

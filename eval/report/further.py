@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whatif_jax.aggregation import fewest_most
+from whatif_jax.comparison import fewest_most
 
 from .comparison import Comparison
 from .models import Model

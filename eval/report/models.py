@@ -79,7 +79,7 @@ def _whole_first(run: Any) -> tuple[bool, int]:
 
 def _check(run: Any, suite: Any) -> None:
     fingerprint = _metadata(run.scores).get("fingerprint")
-    expected = suite._whole.fingerprint
+    expected = suite.whole.fingerprint
     if fingerprint is not None and fingerprint not in (expected, suite.fingerprint):
         raise ReportError(
             f"runs: {run.name} is of a suite with fingerprint {fingerprint[:12]}; expected "

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from whatif_jax.aggregation import PairwiseWinRate, WinRate, log2_trend, nominal_contexts
-from whatif_jax.aggregation.bootstrap import By
+from whatif_jax.comparison import log2_trend, nominal_contexts, pairwise_win_rates, win_rates
+from whatif_jax.comparison.bootstrap import By
 
 from .comparison import METRICS, Comparison, Skills, percent
 from .tables import DASH, MINUS, Column, Table
@@ -96,9 +96,8 @@ def leaderboard_table(comparison: Comparison) -> Table:
         f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the "
         "reference's, over the model's own tasks. Win rate: share of tasks with a smaller error "
         f"than another model, averaged over the other models, over the {shared:,} tasks that all "
-        f"{len(comparison.models)} models were scored on; of raw errors, as in the paper and in "
-        "the pairwise win rates below, where whatif_jax.leaderboard compares clipped ratios, as "
-        "fev does. Below them, 95 % percentile bootstrap intervals "
+        f"{len(comparison.models)} models were scored on; of raw errors, as in the paper. "
+        "Below them, 95 % percentile bootstrap intervals "
         f"({comparison.resamples:,} resamples, the same for all models). The upper one is for "
         "other histories of this suite's targets: histories are drawn, both futures of each "
         "together. The lower one, in italics, is for other targets of these kinds: targets are "
@@ -118,7 +117,7 @@ def _win_rates(comparison: Comparison, metric: str) -> dict[str, dict[str, float
     table = comparison.common(metric)
     if table is None or len(table.models) < 2:
         return {}
-    rates = comparison.bootstrap(table, {"rate": WinRate()})["rate"]
+    rates = comparison.bootstrap(table, {"rate": win_rates})["rate"]
     key = f"{metric}_win_rate"
     return {
         name: {
@@ -343,7 +342,7 @@ def pairwise_table(comparison: Comparison) -> Table | None:
         if table is None or len(table.models) < 2:
             return None
         count = len(table)
-        found = comparison.bootstrap(table, {"rate": PairwiseWinRate()})["rate"]
+        found = comparison.bootstrap(table, {"rate": pairwise_win_rates})["rate"]
         rates, low, high = 100 * found.estimate, 100 * found.lower, 100 * found.upper
         mean = (rates.sum(axis=1) - 50) / (len(rates) - 1)
         order = np.argsort(-mean, kind="stable")

@@ -84,7 +84,7 @@ class _Figures:
         self.comparison = comparison
         self.tables = tables
         self.published = load_published()
-        self.part = len(comparison.suite) < len(comparison.suite._whole)
+        self.part = len(comparison.suite) < len(comparison.suite.whole)
         self.models = {
             name: model
             for name, model in comparison.models.items()

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from whatif_jax.aggregation import ErrorTable
-from whatif_jax.aggregation.groups import CELL
+from whatif_jax.comparison import ErrorTable
+from whatif_jax.comparison.groups import CELL
 
 from .comparison import Comparison, Drawn
 
@@ -49,7 +49,7 @@ def _members(table: ErrorTable) -> dict[Any, np.ndarray]:
 
 
 def fewest_most_rows(table: ErrorTable) -> dict[tuple[str, str, str], np.ndarray]:
-    """Rows behind `whatif_jax.aggregation.fewest_most`: ("fewest" or "most", system, future)."""
+    """Rows behind `whatif_jax.comparison.fewest_most`: ("fewest" or "most", system, future)."""
     codes = [np.unique(table.axis(name), return_inverse=True)[1] for name in CELL]
     cell = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
     events = table.axis("n_events")

@@ -1,4 +1,4 @@
-"""GridLAB-D: one house in Seattle, January, recorded every 60 s (SPEC §2, gridlabd).
+"""GridLAB-D: one house in Seattle, January, recorded every 60 s (whatif-v1.md §2, gridlabd).
 
 References:
     Chassin et al. (2008), GridLAB-D: An open-source power systems modeling and simulation
@@ -107,7 +107,7 @@ def run_model(text: str, folder: Path) -> str:
 
 
 def _number(text: str) -> float:
-    """A recorder's number; a complex one, such as +9.99-0.1j, as its magnitude (SPEC §2)."""
+    """A recorder's number; of a complex one, as +9.99-0.1j, the magnitude (whatif-v1.md §2)."""
     text = text.strip()
     return abs(complex(text[:-1] + "j")) if text.endswith(("i", "j")) else float(text)
 
@@ -161,7 +161,7 @@ def read_recorder(path: Path, steps: int) -> dict[str, np.ndarray]:
 
 
 def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recording:
-    """Run GridLAB-D on the house of house.glm for `steps` minutes (SPEC §2).
+    """Run GridLAB-D on the house of house.glm for `steps` minutes (whatif-v1.md §2).
 
     Args:
         folder: an empty folder, the process's own: recorders write there.

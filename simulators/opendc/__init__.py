@@ -1,4 +1,4 @@
-"""OpenDC: four virtual machines on one rack (SPEC §2, opendc).
+"""OpenDC: four virtual machines on one rack (whatif-v1.md §2, opendc).
 
 The baseline is the resource model replayed in NumPy; `opendc.program` runs the real program where
 it is installed and gives the same columns.
@@ -49,7 +49,7 @@ _METRIC_UNITS = {
     "cpu_time_idle": "s of the host's whole CPU per 300 s",
     "power_draw": "W",
 }
-# (metric, host or machine), in the order of SPEC §2
+# (metric, host or machine), in the order of whatif-v1.md §2
 SOURCES = tuple(
     [
         (metric, host)
@@ -103,7 +103,7 @@ def program_slack(target: str) -> float:
 
 
 def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recording:
-    """Replay the trace for `steps` samples of 300 s (SPEC §2).
+    """Replay the trace for `steps` samples of 300 s (whatif-v1.md §2).
 
     Args:
         folder: not used; nothing is written.

@@ -164,7 +164,7 @@ def read_output(
 
     Raises:
         SimulatorError: a file, column or owner is missing, a machine ran on another host than
-            SPEC §2 says, rows are missing, repeated or uneven, or a value is not finite.
+            whatif-v1.md §2 says, rows are missing, repeated or uneven, or a value is not finite.
     """
     hosts, tasks = _only(folder, "host.parquet"), _only(folder, "task.parquet")
     owners: dict[str, dict[str, np.ndarray]] = {}

@@ -1,4 +1,4 @@
-"""OpenDC's resource model replayed over the trace's fragments (SPEC §2, notes/opendc.md).
+"""OpenDC's resource model replayed over the trace's fragments (whatif-v1.md §2, notes/opendc.md).
 
 Demand, usage, utilisation and power are the values at the sampling instant, where a fragment that
 begins at the instant is the one seen; active and idle times are amounts since the sample before.
@@ -18,7 +18,7 @@ __all__ = ["HOST", "Host", "max_min_share", "replay_host"]
 
 @dataclass(frozen=True)
 class Host:
-    """A host and its linear power model at the base setting (SPEC §2)."""
+    """A host and its linear power model at the base setting (whatif-v1.md §2)."""
 
     cores: int = 16
     core_speed: float = 3000.0  # MHz

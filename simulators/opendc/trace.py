@@ -1,4 +1,4 @@
-"""The Bitbrains trace: four virtual machines as sequences of fragments (SPEC §2, opendc)."""
+"""The Bitbrains trace: four virtual machines, fragment by fragment (whatif-v1.md §2, opendc)."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SUMO: one signalled intersection over thirty days, driven through TraCI (SPEC §2, sumo).
+"""SUMO: one signalled intersection over thirty days, driven through TraCI (whatif-v1.md §2, sumo).
 
 References:
     Lopez et al. (2018), Microscopic Traffic Simulation using SUMO.
@@ -173,7 +173,7 @@ def assess(counts: dict[str, int], backlog: dict[str, int]) -> dict[str, Any]:
 
 
 def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recording:
-    """Run SUMO for `steps` intervals of 300 s in `folder` (SPEC §2).
+    """Run SUMO for `steps` intervals of 300 s in `folder` (whatif-v1.md §2).
 
     Args:
         folder: an empty folder, the process's own: SUMO leaves its files there.

@@ -1,4 +1,4 @@
-"""The files that SUMO reads: network, vehicle type, routes, detectors (SPEC §2, sumo).
+"""The files that SUMO reads: network, vehicle type, routes, detectors (whatif-v1.md §2, sumo).
 
 A centre node with four approaches at +-500 m, two lanes each way, static lights, through
 movements only. Everything is written as text here, so that a run needs nothing but SUMO itself.
@@ -38,7 +38,7 @@ PERIODS = ((0, 6, 120), (6, 9, 2000), (9, 16, 800), (16, 19, 2000), (19, 24, 400
 # 5.5 m/s within its first second, so its rear has passed the far loop at 5.2 m before it can change
 # lanes, and the far loop of lane 1 counts nothing whatever the seed. With "max", "avg" or 0 a slow
 # entrant now and then changes lanes on top of the loop and is counted there, about once a day.
-DEPART_SPEED = 10.0  # m/s [R: SPEC §2 leaves it open]
+DEPART_SPEED = 10.0  # m/s [R: whatif-v1.md §2 leaves it open]
 
 DETECTOR_FILES = {"loop": "loops.xml", "area": "areas.xml", "edge": "emissions.xml"}
 
@@ -48,7 +48,7 @@ EXIT_POSITION = 50  # m from the start of the exit edge [R]
 AREA_LENGTH = 200  # m before the stop line [R]
 
 
-# the vehicle covariates of SPEC §2 at their base values, by SUMO's own attribute names
+# the vehicle covariates of whatif-v1.md §2 at their base values, by SUMO's own attribute names
 VEHICLE_TYPE = {
     "minGap": 2.5,
     "accel": 2.6,

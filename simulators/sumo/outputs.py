@@ -1,4 +1,4 @@
-"""SUMO's detector files turned into the thirty target series (SPEC §2, sumo)."""
+"""SUMO's detector files turned into the thirty target series (whatif-v1.md §2, sumo)."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ _DELAYS = (
     "meanMaxJamLengthInMeters",
 )
 
-# target -> (file, detector, attribute), in the order of SPEC §2
+# target -> (file, detector, attribute), in the order of whatif-v1.md §2
 _SOURCES: dict[str, tuple[str, str, str]] = {
     **{
         f"{gas}_abs_edge_e2c": ("edge", "e2c", f"{gas}_abs")
@@ -63,7 +63,7 @@ _ATTRIBUTE_UNITS = {
 UNITS = {target: _ATTRIBUTE_UNITS[source[2]] for target, source in _SOURCES.items()}
 
 # SUMO writes -1 where there was no vehicle to average over. A speed keeps the last seen value
-# (SPEC §2); a time lost or spent halting by nobody is none.
+# (whatif-v1.md §2); a time lost or spent halting by nobody is none.
 _SPEEDS = ("speed", "meanSpeed")
 _ZERO_WHEN_ABSENT = ("meanTimeLoss", "meanHaltingDuration")
 

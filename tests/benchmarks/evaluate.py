@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from whatif_jax import load_suite
-from whatif_jax.metrics import weighted_absolute_percentage_error, weighted_quantile_loss
-from whatif_jax.scoring import LEVELS, score_batch
+from whatif_jax.evaluation.metrics import weighted_absolute_percentage_error, weighted_quantile_loss
+from whatif_jax.evaluation.scoring import LEVELS, score_batch
 
 BATCH = 256
 SAMPLE = 64  # tasks a bucket for the code that is called once a task

@@ -16,8 +16,8 @@ import numpy as np
 
 from eval.forecasters import make_forecaster
 from whatif_jax import Suite, load_suite
-from whatif_jax.evaluation import plan
-from whatif_jax.forecasting import forecast_batch, make_batches
+from whatif_jax.evaluation.evaluate import plan
+from whatif_jax.evaluation.forecaster import forecast_batch, make_batches
 
 __all__ = ["regression_rows"]
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from tests.oracle.reference import reference_task, reference_task_at_once
 from whatif_jax import TaskStream, load_suite
-from whatif_jax.baselines import read_series
 from whatif_jax.suites.suite import _realize_batch
+from whatif_jax.tasks.systems import read_series
 
 BATCHES = (64, 256, 1024)
 COPY_BYTES = 256 * 2**20

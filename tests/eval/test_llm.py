@@ -31,7 +31,7 @@ from tests.eval.llm_server import (
     written,
 )
 from whatif_jax import load_suite
-from whatif_jax.evaluation import evaluate
+from whatif_jax.evaluation.evaluate import evaluate
 
 pytestmark = needs_litellm
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from eval.forecasters import make_forecaster
 from tests.oracle.reference import reference_task
-from whatif_jax.evaluation import plan
-from whatif_jax.forecasting import make_batches
+from whatif_jax.evaluation.evaluate import plan
+from whatif_jax.evaluation.forecaster import make_batches
 
 sklearn_linear = pytest.importorskip("sklearn.linear_model")
 preprocessing = pytest.importorskip("sklearn.preprocessing")

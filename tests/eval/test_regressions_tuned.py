@@ -10,8 +10,8 @@ from eval.forecasters import FORECASTERS, PAIRED_FEATURES, make_forecaster
 from eval.forecasters.base import require, select_levels
 from eval.forecasters.pairs import draw_pairs, feature_rows, pair_count
 from eval.forecasters.tuned import sample_pairs
-from whatif_jax.evaluation import BatchInfo, check_rows, evaluate, evaluate_batch, plan
-from whatif_jax.forecasting import make_batches
+from whatif_jax.evaluation.evaluate import BatchInfo, check_rows, evaluate, evaluate_batch, plan
+from whatif_jax.evaluation.forecaster import make_batches
 
 ROUNDING, EXACT = 1e-6, 1e-12  # as in test_regressions
 

@@ -22,7 +22,7 @@ from eval.report.write import _notes
 from tests.eval.report_helpers import made_run
 from tests.eval.test_report_numbers import compare, hand_skill, one_row
 from whatif_jax import root_key
-from whatif_jax.aggregation import bootstrap, fewest_most, skill_by, skill_scores, win_rates
+from whatif_jax.comparison import bootstrap, fewest_most, skill_by, skill_scores, win_rates
 
 FEW = 30  # comparisons of fewest and most events that a skill needs
 

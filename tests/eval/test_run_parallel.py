@@ -11,7 +11,7 @@ from eval.run import plan_run, run
 from tests.eval import run_helpers
 from tests.eval.run_helpers import WHERE
 from whatif_jax import Suite, load_suite
-from whatif_jax.evaluation import BatchInfo, ForecasterError
+from whatif_jax.evaluation.evaluate import BatchInfo, ForecasterError
 
 pytest.importorskip("joblib")
 

@@ -9,7 +9,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))  # `simulators` is no part of the installed package
 
-run_isolated = importlib.import_module("simulators.run").run_isolated
+run_isolated = importlib.import_module("simulators.isolation").run_isolated
 
 
 def pytest_configure(config):

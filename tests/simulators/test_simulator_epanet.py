@@ -7,7 +7,7 @@ import pytest
 
 from simulators import epanet
 from simulators.errors import SimulatorError
-from simulators.run import run_isolated
+from simulators.isolation import run_isolated
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from simulators import gridlabd
 from simulators.cache import read_baseline
 from simulators.errors import SimulatorError
 from simulators.gridlabd.weather import check_weather
-from simulators.run import run_isolated
+from simulators.isolation import run_isolated
 
 BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "gridlabd.parquet"
 

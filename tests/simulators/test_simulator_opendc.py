@@ -10,9 +10,9 @@ from pyarrow import parquet
 from simulators import opendc
 from simulators.cache import compare
 from simulators.errors import SimulatorError
+from simulators.isolation import run_isolated
 from simulators.opendc.replay import Host, max_min_share, replay_host
 from simulators.opendc.trace import Machine, find_trace, read_trace
-from simulators.run import run_isolated
 
 BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "opendc.parquet"
 

@@ -12,10 +12,10 @@ from pyarrow import parquet
 from simulators import opendc
 from simulators.cache import compare
 from simulators.errors import SimulatorError
+from simulators.isolation import run_isolated
 from simulators.opendc import program
 from simulators.opendc.trace import HOSTS, MACHINES, find_trace, read_trace
 from simulators.recording import check_recording
-from simulators.run import run_isolated
 
 BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "opendc.parquet"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulators.errors import SimulatorError, missing_simulator
-from simulators.run import run_isolated
+from simulators.isolation import run_isolated
 
 RECORDING = """
 import os

@@ -12,7 +12,7 @@ import pytest
 from simulators import sumo
 from simulators.cache import read_baseline
 from simulators.errors import SimulatorError
-from simulators.run import run_isolated
+from simulators.isolation import run_isolated
 from simulators.sumo.inputs import departures
 from simulators.sumo.outputs import read_series, read_statistics
 

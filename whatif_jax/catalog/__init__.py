@@ -1,13 +1,12 @@
-"""Systems as data: targets, covariates and responses with their provenance (SPEC §1-§5).
+"""Systems as data: targets, covariates and responses with their provenance (whatif-v1.md §1-§5).
 
 Importing this starts no JAX backend.
 """
 
-from whatif_jax.catalog.builtin import builtin_systems, system
-from whatif_jax.catalog.description import describe
-from whatif_jax.catalog.errors import CatalogError
-from whatif_jax.catalog.loader import load_system
-from whatif_jax.catalog.schema import (
+from .builtin import builtin_systems, load_system
+from .description import describe
+from .errors import CatalogError
+from .schema import (
     Axes,
     ContextPair,
     Covariate,
@@ -18,6 +17,7 @@ from whatif_jax.catalog.schema import (
     Target,
     TargetClass,
 )
+from .series import read_series
 
 __all__ = [
     "Axes",
@@ -33,5 +33,5 @@ __all__ = [
     "builtin_systems",
     "describe",
     "load_system",
-    "system",
+    "read_series",
 ]

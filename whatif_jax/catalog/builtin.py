@@ -1,18 +1,17 @@
-"""The four systems that come with the package (SPEC §2)."""
+"""Systems by name or by file: the one place where a name or a path becomes a system."""
 
-from __future__ import annotations
-
+import os
 from functools import cache
 from pathlib import Path
 
-from whatif_jax.catalog.errors import CatalogError, Problem, one_of
-from whatif_jax.catalog.loader import load_system
-from whatif_jax.catalog.schema import System
+from .errors import CatalogError, Problem, one_of
+from .loader import read_system
+from .schema import System
 
-__all__ = ["builtin_systems", "system"]
+__all__ = ["builtin_systems", "load_system"]
 
 _NAMES = ("opendc", "gridlabd", "epanet", "sumo")
-_FOLDER = Path(__file__).parent / "systems"
+_FOLDER = Path(__file__).parent
 
 
 def builtin_systems() -> tuple[str, ...]:
@@ -20,10 +19,30 @@ def builtin_systems() -> tuple[str, ...]:
     return _NAMES
 
 
+def load_system(
+    source: str | os.PathLike[str] | System, *, folder: str | os.PathLike[str] = "."
+) -> System:
+    """A system of the package, or one of a user's own.
+
+    Args:
+        source: a built-in name, the path of a catalog file, or a system, which is handed back.
+        folder: what a relative path is relative to.
+
+    Raises:
+        CatalogError: neither a built-in name nor a file, or a file that does not hold what it
+            must; names every fault.
+    """
+    if isinstance(source, System):
+        return source
+    if source in _NAMES:
+        return _builtin(str(source))
+    path = Path(folder) / source
+    if not path.is_file():
+        expected = one_of(_NAMES, str(source)) + ", or the path of a catalog file"
+        raise CatalogError([Problem("catalog", "systems", "name", str(source), expected)])
+    return read_system(path)
+
+
 @cache
-def system(name: str) -> System:
-    """The built-in system of that name, read once."""
-    if name not in _NAMES:
-        expected = one_of(_NAMES, name) + ", or load_system(path) for a file of your own"
-        raise CatalogError([Problem("catalog", "built-in systems", "name", name, expected)])
-    return load_system(_FOLDER / f"{name}.toml")
+def _builtin(name: str) -> System:
+    return read_system(_FOLDER / f"{name}.toml")

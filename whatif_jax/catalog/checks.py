@@ -1,11 +1,9 @@
-"""Checks across entries: pools against directions, axes against targets (SPEC §4-§5)."""
-
-from __future__ import annotations
+"""Checks across entries: pools against directions, axes against targets (whatif-v1.md §4-§5)."""
 
 import math
 
-from whatif_jax.catalog.reader import Faults
-from whatif_jax.catalog.schema import System, Target
+from .reader import Faults
+from .schema import System, Target
 
 __all__ = ["check_axes", "check_pool"]
 
@@ -14,7 +12,7 @@ def check_pool(faults: Faults, label: str, target: Target, field: str) -> None:
     """Every event of the target must find a value to draw for every covariate.
 
     A direct covariate draws above 1 when the target is to rise and below 1 when it is to fall, an
-    inverse one the reverse (SPEC §4).
+    inverse one the reverse (whatif-v1.md §4).
     """
     pool = list(target.pool)
     if not pool or any(value <= 0 or value == 1 for value in pool) or len(set(pool)) < len(pool):

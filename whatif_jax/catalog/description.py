@@ -1,16 +1,13 @@
-"""The catalog as text, with the origin of every constant in brackets beside it (SPEC §1-§5)."""
-
-from __future__ import annotations
+"""The catalog as text, with the origin of every constant in brackets beside it (whatif-v1.md §1-§5)."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from whatif_jax.catalog.builtin import builtin_systems, system
-from whatif_jax.catalog.errors import CatalogError, Problem, one_of
-from whatif_jax.catalog.forms import FORMS
-from whatif_jax.catalog.loader import load_system
-from whatif_jax.catalog.schema import (
+from .builtin import builtin_systems, load_system
+from .errors import CatalogError, Problem, one_of
+from .forms import FORMS
+from .schema import (
     Axes,
     Covariate,
     Primary,
@@ -33,22 +30,19 @@ def describe(name: str | None = None) -> str:
     """
     if name is None:
         return describe_overview()
-    if name in builtin_systems():
-        return describe_system(system(name))
-    if name.endswith(".toml") or Path(name).is_file():
+    if name in builtin_systems() or name.endswith(".toml") or Path(name).is_file():
         return describe_system(load_system(name))
     head, slash, tail = name.rpartition("/")
     if slash:
-        owner = load_system(head) if head.endswith(".toml") else system(head)
-        return describe_target(owner, tail)
-    owners = [each for each in map(system, builtin_systems()) if name in _target_names(each)]
+        return describe_target(load_system(head), tail)
+    owners = [each for each in map(load_system, builtin_systems()) if name in _target_names(each)]
     if len(owners) == 1:
         return describe_target(owners[0], name)
     if owners:
         accepted = [f"{owner.name}/{name}" for owner in owners]
     else:
         known = [
-            target for each in map(system, builtin_systems()) for target in _target_names(each)
+            target for each in map(load_system, builtin_systems()) for target in _target_names(each)
         ]
         accepted = [*builtin_systems(), *known]
     raise CatalogError(
@@ -62,7 +56,7 @@ def describe(name: str | None = None) -> str:
 
 def describe_overview(systems: Iterable[System] | None = None) -> str:
     """One line a system: the built-in ones if none are given."""
-    chosen = list(systems) if systems is not None else [system(n) for n in builtin_systems()]
+    chosen = list(systems) if systems is not None else [load_system(n) for n in builtin_systems()]
     rows = [["system", "title", "targets", "covariates", "steps", "step"]]
     for each in chosen:
         counts = [str(len(each.targets)), str(len(each.covariates)), str(each.steps)]

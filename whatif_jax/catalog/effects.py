@@ -1,16 +1,14 @@
-"""Reading primaries, classes and their secondary effects from a system's file (SPEC §3)."""
-
-from __future__ import annotations
+"""Reading primaries, classes and their secondary effects from a system's file (whatif-v1.md §3)."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from whatif_jax.catalog.errors import MISSING, one_of
-from whatif_jax.catalog.forms import FORMS, form_names, trend
-from whatif_jax.catalog.reader import Entry, Faults, is_number
-from whatif_jax.catalog.schema import (
+from .errors import MISSING, one_of
+from .forms import FORMS, form_names, trend
+from .reader import Entry, Faults, is_number
+from .schema import (
     Covariate,
     FrozenMapping,
     Primary,
@@ -51,7 +49,7 @@ class ClassSpec:
 
 
 def code_sum(name: str) -> int:
-    """Sum of the character codes of a covariate's name, the h of SPEC §3."""
+    """Sum of the character codes of a covariate's name, the h of whatif-v1.md §3."""
     return sum(ord(character) for character in name)
 
 

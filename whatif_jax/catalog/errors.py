@@ -1,6 +1,4 @@
-"""Catalog errors that name the file, entry, field, value and what was expected (SPEC §1)."""
-
-from __future__ import annotations
+"""Catalog errors that name the file, entry, field, value and what was expected (whatif-v1.md §1)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class CatalogError(ValueError):
             message = f"{len(self.problems)} problems in the catalog:\n{lines}"
         super().__init__(message)
 
-    def __reduce__(self) -> tuple[type[CatalogError], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type["CatalogError"], tuple[tuple[Problem, ...]]]:
         return CatalogError, (self.problems,)
 
 

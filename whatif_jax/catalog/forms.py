@@ -1,12 +1,10 @@
-"""The response forms of SPEC §3 as data: names, parameters, defaults and printed formulas.
+"""The response forms of whatif-v1.md §3 as data: names, parameters, defaults and printed formulas.
 
 ``whatif_jax.responses`` evaluates them; here they are only named, so that a system's file can be
 checked and printed without starting JAX. In every formula ``f`` is the covariate's factor, ``y``
 the baseline, ``mean|y|`` the mean of ``|y|`` over the whole baseline, and
 ``g(f, p) = sign(f-1)*|f-1|^p``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,7 +127,7 @@ FORMS: Mapping[str, Form] = {
         _PIVOT,
     )
 }
-"""Every form by name (SPEC §3)."""
+"""Every form by name (whatif-v1.md §3)."""
 
 
 def form_names(*, secondary: bool = False) -> tuple[str, ...]:

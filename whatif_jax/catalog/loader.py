@@ -1,6 +1,4 @@
-"""From a system's file to a checked System (SPEC §2-§5)."""
-
-from __future__ import annotations
+"""From a system's file to a checked System (whatif-v1.md §2-§5)."""
 
 import os
 import re
@@ -10,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from whatif_jax.catalog.checks import check_axes, check_pool
-from whatif_jax.catalog.effects import ClassSpec, merged, read_class, read_primary, resolve
-from whatif_jax.catalog.errors import MISSING, CatalogError, Problem, one_of
-from whatif_jax.catalog.reader import Entry, Faults
-from whatif_jax.catalog.schema import (
+from .checks import check_axes, check_pool
+from .effects import ClassSpec, merged, read_class, read_primary, resolve
+from .errors import MISSING, CatalogError, Problem, one_of
+from .reader import Entry, Faults
+from .schema import (
     Axes,
     ContextPair,
     Covariate,
@@ -25,7 +23,7 @@ from whatif_jax.catalog.schema import (
     Target,
 )
 
-__all__ = ["FORMAT_VERSION", "SHAPES", "load_system"]
+__all__ = ["FORMAT_VERSION", "SHAPES", "read_system"]
 
 FORMAT_VERSION = 1
 SHAPES = ("step", "bell", "ramp", "half_sine")
@@ -33,7 +31,7 @@ _NAME = re.compile(r"[^\s/{}]([^/{}\n\r\t]*[^\s/{}])?")
 _OWN_LEGEND = {"own": "given by the author of this file"}
 
 
-def load_system(path: str | os.PathLike[str]) -> System:
+def read_system(path: str | os.PathLike[str]) -> System:
     """Read and check one system's file; raises CatalogError with every problem found.
 
     The baseline beside it is not opened here.

@@ -1,13 +1,11 @@
-"""Typed reading of one table of a system's file; faults are gathered, not raised (SPEC §2)."""
-
-from __future__ import annotations
+"""Typed reading of one table of a system's file; faults are gathered, not raised (whatif-v1.md §2)."""
 
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from whatif_jax.catalog.errors import MISSING, CatalogError, Problem, one_of
-from whatif_jax.catalog.schema import FrozenMapping
+from .errors import MISSING, CatalogError, Problem, one_of
+from .schema import FrozenMapping
 
 __all__ = ["Entry", "Faults"]
 
@@ -159,7 +157,7 @@ class Entry:
             return ()
         return tuple(float(value) for value in values)
 
-    def named_tables(self, field: str, kind: str, name_field: str = "name") -> list[Entry]:
+    def named_tables(self, field: str, kind: str, name_field: str = "name") -> "list[Entry]":
         """A list of tables, each labelled by its kind and its name."""
         entries = []
         for index, table in enumerate(self.listed(field, expected=f"a list of {kind} tables")):
@@ -168,7 +166,7 @@ class Entry:
             entries.append(Entry(self.faults, label, table))
         return entries
 
-    def child(self, field: str, default: Any = _REQUIRED) -> Entry:
+    def child(self, field: str, default: Any = _REQUIRED) -> "Entry":
         """The table under a field, its faults named ``field.inner``."""
         value = self.raw(field, default, "a table of fields")
         return Entry(

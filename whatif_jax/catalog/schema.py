@@ -1,11 +1,9 @@
-"""The catalog's objects: a system, its targets, covariates and responses (SPEC §1-§5).
+"""The catalog's objects: a system, its targets, covariates and responses (whatif-v1.md §1-§5).
 
 All are frozen, and provenance is data: every constant's origin is found under the constant's own
 name in the ``provenance`` of the object that holds it. The values are keys of the system's
 ``legend`` ("P" is printed in the paper, "R" is reconstructed).
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whatif_jax.catalog.errors import CatalogError, Problem, one_of
+from .errors import CatalogError, Problem, one_of
 
 __all__ = [
     "Axes",
@@ -76,7 +74,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Covariate:
-    """What an event sets: base value in its unit, and the shape its factor takes (SPEC §2, §4)."""
+    """What an event sets: base value in its unit, and the shape its factor takes (whatif-v1.md §2, §4)."""
 
     name: str
     base: float
@@ -89,7 +87,7 @@ class Covariate:
 
 @dataclass(frozen=True)
 class Primary:
-    """The covariate a target follows, and how (SPEC §3, first table)."""
+    """The covariate a target follows, and how (whatif-v1.md §3, first table)."""
 
     covariate: str
     response: Response
@@ -100,7 +98,7 @@ class Primary:
 
 @dataclass(frozen=True)
 class Secondary:
-    """One further covariate's effect on a target (SPEC §3, second table).
+    """One further covariate's effect on a target (whatif-v1.md §3, second table).
 
     Multiply class: a factor max(floor, 1 + s*weight*(r(f)/r(1) - 1)). Add class: adds
     s*weight*(r(f)/r(1) - 1), times the mean of |y| where ``offset_scale`` is "mean", and in
@@ -134,7 +132,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class TargetClass:
-    """How the effects of several covariates join (SPEC §3): combine is "multiply" or "add"."""
+    """How the effects of several covariates join (whatif-v1.md §3): combine is "multiply" or "add"."""
 
     name: str
     combine: str
@@ -151,8 +149,8 @@ class Target:
     """A target with everything resolved for it.
 
     ``secondaries`` stand in the system's covariate order without the primary's covariate.
-    ``constant``: the baseline never changes, so the target gives no task (SPEC §6).
-    ``partial``: the frozen suite keeps only its tasks of at most two events (SPEC §6).
+    ``constant``: the baseline never changes, so the target gives no task (whatif-v1.md §6).
+    ``partial``: the frozen suite keeps only its tasks of at most two events (whatif-v1.md §6).
     """
 
     name: str
@@ -180,7 +178,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ContextPair:
-    """A context and horizon length in steps (SPEC §5).
+    """A context and horizon length in steps (whatif-v1.md §5).
 
     ``most_events_longest`` is "most" at the longest event length, where the context grows to hold
     them; None leaves it to the rule that serves the other lengths.
@@ -196,7 +194,7 @@ class ContextPair:
 
 @dataclass(frozen=True)
 class Axes:
-    """What the tasks of a target vary over, and the layout of a history (SPEC §5)."""
+    """What the tasks of a target vary over, and the layout of a history (whatif-v1.md §5)."""
 
     k: tuple[int, ...]
     event_lengths: tuple[int, ...]
@@ -217,7 +215,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A whole system as its file describes it (SPEC §2). Equal only to itself."""
+    """A whole system as its file describes it (whatif-v1.md §2). Equal only to itself."""
 
     name: str
     title: str
@@ -266,7 +264,7 @@ class System:
             raise self._unknown("covariate", name, self._covariates) from None
 
     def covariates_for(self, target_name: str, k: int) -> tuple[str, ...]:
-        """The primary and the first ``k - 1`` others that have a response (SPEC §4)."""
+        """The primary and the first ``k - 1`` others that have a response (whatif-v1.md §4)."""
         names = self.target(target_name).covariates
         if not 1 <= k <= len(names):
             expected = f"a whole number from 1 to {len(names)} (covariates with a response)"

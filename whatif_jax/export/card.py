@@ -1,7 +1,7 @@
 """The dataset card of an export: what it is, how to read it, whose it is.
 
 References:
-    SPEC, head (provenance: nothing reconstructed may be presented as the paper's).
+    whatif-v1.md, head (provenance: nothing reconstructed may be presented as the paper's).
 """
 
 import collections
@@ -100,7 +100,7 @@ def _identity(suite: Suite) -> str:
 
 def _present(suite: Suite) -> list[System]:
     names = set(suite.column("system"))
-    return [system for system in suite.systems if system.name in names]
+    return [system for system in suite.catalog if system.name in names]
 
 
 def _is_built_in(suite: Suite) -> bool:

@@ -1,7 +1,7 @@
 """What every exported column is: name, type and meaning, for schemas, Croissant and the card.
 
 References:
-    SPEC §8.
+    whatif-v1.md §8.
 """
 
 from collections.abc import Iterable

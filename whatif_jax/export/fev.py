@@ -1,7 +1,7 @@
 """fev: a folder of datasets, one a shape, and the tasks.yaml that `fev.Benchmark.from_yaml` reads.
 
 References:
-    SPEC §7 (levels, measures), §8.
+    evaluation/scores.md (levels, measures), whatif-v1.md §8.
 """
 
 import json
@@ -69,7 +69,7 @@ class Fev(Format):
         k = manifest.column("k")[0].as_py()
         target, covariates = stacked(rows.blocks), stacked(rows.blocks, "_covariates")
         name = manifest.column("system")[0].as_py()
-        step = step_microseconds(next(item for item in suite.systems if item.name == name))
+        step = step_microseconds(next(item for item in suite.catalog if item.name == name))
         times = START + np.arange(target.shape[1]) * np.timedelta64(step, "us")
         names = manifest.column("covariates").to_pylist()
         return pa.table(

@@ -1,7 +1,7 @@
 """GluonTS: a folder of datasets, one a shape, that `gluonts.dataset.common.FileDataset` reads.
 
 References:
-    SPEC §8.
+    whatif-v1.md §8.
 """
 
 import json
@@ -89,7 +89,7 @@ class Gluonts(Format):
 
     def side_files(self, suite: Suite) -> Mapping[str, str]:
         """GluonTS's metadata of every dataset."""
-        systems = {system.name: system for system in suite.systems}
+        systems = {system.name: system for system in suite.catalog}
         return {
             f"{group.name}/metadata.json": json.dumps(
                 {

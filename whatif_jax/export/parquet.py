@@ -1,7 +1,7 @@
 """Parquet: one row a task, the manifest's columns and the arrays.
 
 References:
-    SPEC §8.
+    whatif-v1.md §8.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ class Parquet(Format):
         ]
 
     def table(self, suite: Suite, rows: ShardRows) -> pa.Table:
-        """SPEC §8's columns."""
+        """whatif-v1.md §8's columns."""
         columns = [from_manifest(rows.manifest, column) for column in MANIFEST]
         for column in ARRAYS:
             nested = pa.types.is_list(column.type.value_type)

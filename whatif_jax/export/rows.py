@@ -1,7 +1,7 @@
 """Tasks made on the accelerator while the ones before them are written.
 
 References:
-    SPEC §8 (contents of a row).
+    whatif-v1.md §8 (contents of a row).
 """
 
 from collections.abc import Callable, Iterator, Sequence

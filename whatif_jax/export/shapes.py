@@ -1,7 +1,7 @@
 """Groups of tasks that share a shape, for formats whose files hold one shape each; and time.
 
 References:
-    SPEC §2 (steps), §5 (shapes).
+    whatif-v1.md §2 (steps), §5 (shapes).
 """
 
 import re

@@ -1,24 +1,23 @@
 """Building a frozen suite: enumerate candidates, draw, verify, compose.
 
 References:
-    SPEC §5 (axes), §6 (verification and composition).
+    whatif-v1.md §5 (axes), §6 (verification and composition).
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from ..baselines import Baselines, layout_rules
+from .._types import Array, PRNGKeyArray
 from ..catalog import System
-from ..events import context_for, most_events
-from ..sampling import root_key, sample_spec
-from ..tasks import FUTURES, Bucket, TaskSpec, batched_spec, positions_for
-from ..verification import verify
+from ..tasks import FUTURES, Bucket, Sizes, Systems, TaskSpec, root_key, sample_spec, verify
+from ..tasks.events import context_for, layout_rules, most_events
+from ..tasks.spec import positions_for
 from .manifest import SCHEMA
 
 __all__ = ["Candidates", "SystemDraw", "candidates", "compose", "draw_system", "search_seed"]
@@ -77,35 +76,28 @@ class SystemDraw:
 
     seed: int
     candidates: Candidates
-    specs: dict[str, TaskSpec]  # "replay" and "novel", NumPy leaves [pairs, ...]
+    drawn: dict[str, dict[str, np.ndarray]]  # by future: fields of `TaskSpec`, [pairs, ...]
     ok: np.ndarray  # bool [pairs, 2], replay and novel
 
 
-@eqx.filter_jit
-def _draw_chunk(baselines, bucket, max_covariates, max_events, root, pairs, columns):
-    def draw(future, pair, target, k, event_length, n_events):
-        spec = sample_spec(
-            baselines,
-            target,
-            bucket=bucket,
-            k=k,
-            event_length=event_length,
-            n_events=n_events,
-            future=future,
-            max_covariates=max_covariates,
-            max_events=max_events,
-            key=jax.random.fold_in(root, pair),
-        )
-        return spec, verify(spec, baselines).ok
+@functools.partial(jax.jit, static_argnames="bucket")
+def _draw_chunk(
+    sizes: Sizes, systems: Systems, bucket: Bucket, root: PRNGKeyArray, pairs: Array
+) -> tuple[TaskSpec, Array]:
+    """Specs of both futures of some pairs, [2, pairs, ...], and whether each is verified."""
 
-    futures = jnp.arange(len(FUTURES))
-    over_pairs = jax.vmap(draw, in_axes=(None, 0, 0, 0, 0, 0))
-    return jax.vmap(over_pairs, in_axes=(0, None, None, None, None, None))(futures, pairs, *columns)
+    def draw(future: Array, sizes: Sizes, pair: Array) -> tuple[TaskSpec, Array]:
+        sizes = dataclasses.replace(sizes, future=future)
+        spec = sample_spec(sizes, systems, bucket, key=jax.random.fold_in(root, pair))
+        return spec, verify(spec, systems).ok
+
+    over_pairs = jax.vmap(draw, in_axes=(None, 0, 0))
+    return jax.vmap(over_pairs, in_axes=(0, None, None))(jnp.arange(len(FUTURES)), sizes, pairs)
 
 
 def draw_system(
     system: System,
-    baselines: Baselines,
+    systems: Systems,
     seed: int,
     rows: np.ndarray | None = None,
     progress: Callable[[int], None] = lambda done: None,
@@ -117,57 +109,53 @@ def draw_system(
 
     Args:
         system: the system.
-        baselines: loaded baselines holding it.
+        systems: loaded systems, it among them.
         seed: in [0, 2**32).
         rows: candidate pairs to draw, all when omitted; the others count as failed.
         progress: called with the number of pairs done since the last call.
     """
     every = candidates(system)
     rows = np.arange(len(every)) if rows is None else np.asarray(rows)
-    first = baselines.row(system.name, system.targets[0].name)
+    first = systems.row(system.name, system.targets[0].name)
     root = root_key(seed)
-    max_covariates, max_events = max(system.axes.k), int(every.n_events.max())
     ok = np.zeros((len(every), 2), bool)
-    leaves: dict[str, dict[str, np.ndarray]] = {future: {} for future in FUTURES}
-    for bucket in _buckets(every):
+    drawn: dict[str, dict[str, np.ndarray]] = {future: {} for future in FUTURES}
+    for bucket in _buckets(system, every):
         at = rows[(every.context[rows] == bucket.context) & (every.horizon[rows] == bucket.horizon)]
         for start in range(0, len(at), CHUNK):
             part = at[start : start + CHUNK]
             padded = np.resize(part, CHUNK)
-            columns = tuple(
+            target, k, length, n_events = (
                 jnp.asarray(values[padded], jnp.int32)
                 for values in (every.target + first, every.k, every.event_length, every.n_events)
             )
-            specs, oks = _draw_chunk(
-                baselines, bucket, max_covariates, max_events, root,
-                jnp.asarray(padded, jnp.uint32), columns,
-            )  # fmt: skip
+            sizes = Sizes(target, k, length, n_events, future=jnp.zeros(CHUNK, jnp.int32))
+            pairs = jnp.asarray(padded, jnp.uint32)
+            specs, oks = _draw_chunk(sizes, systems, bucket, root, pairs)
             ok[part] = np.asarray(oks).T[: len(part)]
-            for name, values in _arrays(specs).items():
+            for name, values in vars(specs).items():
+                if name == "bucket":
+                    continue
                 for future, value in zip(FUTURES, np.asarray(values), strict=True):
-                    store = leaves[future].setdefault(
+                    store = drawn[future].setdefault(
                         name, np.zeros((len(every), *value.shape[1:]), value.dtype)
                     )
                     store[part] = value[: len(part)]
             progress(len(part))
-    # rows of all buckets together: the sizes are in the leaves
-    specs = {future: batched_spec(Bucket(0, 0, 0), **leaves[future]) for future in FUTURES}
-    return SystemDraw(seed, every, specs, ok)
+    return SystemDraw(seed, every, drawn, ok)
 
 
-def _arrays(spec: TaskSpec) -> dict[str, np.ndarray]:
-    return {name: value for name, value in vars(spec).items() if name != "bucket"}
-
-
-def _buckets(every: Candidates) -> Iterator[Bucket]:
+def _buckets(system: System, every: Candidates) -> Iterator[Bucket]:
     shapes = sorted(set(zip(every.context.tolist(), every.horizon.tolist(), strict=True)))
     for context, horizon in shapes:
         at = (every.context == context) & (every.horizon == horizon)
-        positions = [
-            positions_for(int(length), int(n))
-            for n, length in zip(every.n_events[at], every.event_length[at], strict=True)
-        ]
-        yield Bucket(context, horizon, max(positions))
+        yield Bucket(
+            context,
+            horizon,
+            covariates=max(system.axes.k),
+            events=int(every.n_events.max()),
+            positions=int(np.max(positions_for(every.event_length[at], every.n_events[at]))),
+        )
 
 
 def kept(system: System, draw: SystemDraw) -> np.ndarray:
@@ -195,7 +183,7 @@ def facts(system: System, counts: Mapping[str, int]) -> tuple[int, int]:
 
 def search_seed(
     system: System,
-    baselines: Baselines,
+    systems: Systems,
     *,
     full_targets: int,
     partial_tasks: int,
@@ -217,12 +205,12 @@ def search_seed(
     for seed in seeds:
         progress(seed)
         if len(few):
-            first = draw_system(system, baselines, seed, few)
+            first = draw_system(system, systems, seed, few)
             count = int(kept(system, first).sum())
             if count != partial_tasks:
                 found.append(count)
                 continue
-        draw = draw_system(system, baselines, seed, progress=pairs_done)
+        draw = draw_system(system, systems, seed, progress=pairs_done)
         counts = composition(system, draw)
         if facts(system, counts) == (full_targets, partial_tasks):
             return draw
@@ -233,19 +221,20 @@ def search_seed(
     )
 
 
-def compose(draws: Mapping[str, SystemDraw], systems: Mapping[str, System]) -> pa.Table:
+def compose(draws: Mapping[str, SystemDraw], catalog: Mapping[str, System]) -> pa.Table:
     """The manifest of the kept tasks of all systems, ids dense from 0."""
     columns: dict[str, list] = {name: [] for name in SCHEMA.names}
     pair_id = -1
     for name, draw in draws.items():
-        system, every, keep = systems[name], draw.candidates, kept(systems[name], draw)
+        system, every = catalog[name], draw.candidates
+        keep = kept(system, draw)
         names = [covariate.name for covariate in system.covariates]
         for pair in np.flatnonzero(keep.any(axis=1)):
             pair_id += 1
             k, n_events = int(every.k[pair]), int(every.n_events[pair])
             for number in np.flatnonzero(keep[pair]):
                 future = FUTURES[number]
-                spec = draw.specs[future]
+                drawn = draw.drawn[future]
                 row = {
                     "task_id": len(columns["task_id"]),
                     "pair_id": pair_id,
@@ -259,11 +248,11 @@ def compose(draws: Mapping[str, SystemDraw], systems: Mapping[str, System]) -> p
                     "n_events": n_events,
                     "setting": every.setting[pair],
                     "future": future,
-                    "window_start": int(spec.window_start[pair]),
-                    "event_starts": spec.event_starts[pair, :n_events],
-                    "covariates": [names[column] for column in spec.covariates[pair, :k]],
-                    "factors": list(spec.factors[pair, :n_events, :k]),
-                    "future_factors": spec.future_factors[pair, :k],
+                    "window_start": int(drawn["window_start"][pair]),
+                    "event_starts": drawn["event_starts"][pair, :n_events],
+                    "covariates": [names[column] for column in drawn["covariates"][pair, :k]],
+                    "factors": list(drawn["factors"][pair, :n_events, :k]),
+                    "future_factors": drawn["future_factors"][pair, :k],
                 }
                 for column, value in row.items():
                     columns[column].append(value)

@@ -1,4 +1,4 @@
-"""What SPEC §8 asks of a manifest's rows, before any task is made from them."""
+"""What whatif-v1.md §8 asks of a manifest's rows, before any task is made from them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,10 +9,10 @@ import pyarrow.compute as compute
 from ..catalog import System
 from .manifest import ManifestError, flat_values
 
-__all__ = ["check_rows"]
+__all__ = ["check_manifest"]
 
 
-def check_rows(table: pa.Table, systems: Sequence[System]) -> None:
+def check_manifest(table: pa.Table, catalog: Sequence[System]) -> None:
     """Check every row against the catalog: lists, factors, window and covariates.
 
     Raises:
@@ -50,7 +50,7 @@ def check_rows(table: pa.Table, systems: Sequence[System]) -> None:
         wrong[rows[~(np.isfinite(values) & (values > 0))]] = True
         refuse(wrong, name, "finite factors above 0")
 
-    by_name: Mapping[str, System] = {system.name: system for system in systems}
+    by_name: Mapping[str, System] = {system.name: system for system in catalog}
     owners = np.array(table.column("system").to_pylist(), object)
     steps = np.array([by_name[name].steps for name in owners])
     start = table.column("window_start").to_numpy().astype(np.int64)

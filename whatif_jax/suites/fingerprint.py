@@ -1,7 +1,7 @@
 """Fingerprints: a hash of everything that determines the tasks of a suite.
 
 References:
-    SPEC §8.
+    whatif-v1.md §8.
 """
 
 import hashlib
@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from ..baselines import Baselines
 from ..catalog import Response, System
+from ..tasks import Systems
 from .manifest import SCHEMA, flat_values
 
 __all__ = ["fingerprint_of"]
 
 
-def fingerprint_of(table: pa.Table, systems: Sequence[System], baselines: Baselines) -> str:
+def fingerprint_of(table: pa.Table, catalog: Sequence[System], systems: Systems) -> str:
     """SHA-256 of canonical values: manifest, series of its targets, constants of their responses.
 
     Args:
         table: a manifest or some of its rows, in their order.
-        systems: the systems it names.
-        baselines: their series.
+        catalog: the systems it names.
+        systems: the same, loaded: their series.
     """
     digest = hashlib.sha256(b"whatif-suite-1")
     for field in SCHEMA:
@@ -41,11 +41,11 @@ def fingerprint_of(table: pa.Table, systems: Sequence[System], baselines: Baseli
             digest.update(flat_values(table, field.name).astype(kind).tobytes())
     names = (table.column(name).to_pylist() for name in ("system", "target"))
     used = set(zip(*names, strict=True))
-    for row, key in enumerate(baselines.targets):
+    for row, key in enumerate(systems.targets):
         if key in used:
             digest.update(f"\0{key[0]}/{key[1]}\0".encode())
-            digest.update(np.asarray(baselines.series(row), "<f4").tobytes())
-    for system in systems:
+            digest.update(np.asarray(systems.series(row), "<f4").tobytes())
+    for system in catalog:
         for target in system.targets:
             if (system.name, target.name) in used:
                 digest.update(canonical_response(system, target.name).encode())

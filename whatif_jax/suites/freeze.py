@@ -1,20 +1,19 @@
 """Freezing a suite: from a recipe to a manifest on disk.
 
 References:
-    SPEC §6 (composition), §8 (manifest).
+    whatif-v1.md §6 (composition), §8 (manifest).
 """
 
 import json
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..baselines import load_baselines
-from ..catalog import System, builtin_systems, load_system, system
+from ..catalog import load_system
+from ..tasks import load_systems
 from .build import candidates, compose, composition, draw_system, facts, search_seed
 from .manifest import write_manifest
 
@@ -38,10 +37,6 @@ def read_recipe(path: Path) -> dict[str, Any]:
     return recipe
 
 
-def _system(name: str, folder: Path) -> System:
-    return system(name) if name in builtin_systems() else load_system(folder / name)
-
-
 def freeze(
     out: Path | None, recipe_path: Path | None = None, most_seeds: int = 1000
 ) -> dict[str, dict[str, int]]:
@@ -62,9 +57,7 @@ def freeze(
     """
     recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
     recipe = read_recipe(recipe_path)
-    systems: Sequence[System] = [
-        _system(entry["name"], recipe_path.parent) for entry in recipe["systems"]
-    ]
+    systems = [load_system(entry["name"], folder=recipe_path.parent) for entry in recipe["systems"]]
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -72,7 +65,7 @@ def freeze(
     draws, report, missing = {}, {}, []
     with Progress(*columns, console=console) as progress:
         for item, entry in zip(systems, recipe["systems"], strict=True):
-            baselines = load_baselines([item])
+            loaded = load_systems([item])
             bar = progress.add_task(item.name, total=len(candidates(item)))
 
             def done(pairs: int, bar=bar) -> None:
@@ -84,7 +77,7 @@ def freeze(
             try:
                 draw = search_seed(
                     item,
-                    baselines,
+                    loaded,
                     full_targets=entry["full_targets"],
                     partial_tasks=entry["partial_tasks"],
                     seeds=range(most_seeds),
@@ -93,7 +86,7 @@ def freeze(
                 )
             except ValueError as error:
                 missing.append(str(error))
-                draw = draw_system(item, baselines, 0, progress=done)
+                draw = draw_system(item, loaded, 0, progress=done)
             draws[item.name] = draw
             report[item.name] = composition(item, draw)
     for item in systems:

@@ -1,7 +1,7 @@
 """The manifest of a frozen suite: one row a task, every drawn number in it.
 
 References:
-    SPEC §8.
+    whatif-v1.md §8.
 """
 
 import os
@@ -62,7 +62,7 @@ AXES = (
 
 
 class ManifestError(ValueError):
-    """A manifest does not hold what SPEC §8 says."""
+    """A manifest does not hold what whatif-v1.md §8 says."""
 
 
 def read_manifest(path: str | Path) -> pa.Table:

@@ -1,26 +1,27 @@
 """A frozen suite: filter its tasks, hash them, and make them on the accelerator.
 
 References:
-    SPEC §5, §6, §8.
+    whatif-v1.md §5, §6, §8.
 """
 
 import collections
 import functools
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
+from jax.sharding import Sharding
 
-from ..baselines import Baselines, load_baselines
 from ..catalog import System
-from ..events import SHAPES
-from ..tasks import FUTURES, Bucket, Task, TaskSpec, batched_spec, positions_for, realize
+from ..tasks import Bucket, Systems, Task, TaskSpec, load_systems, realize
+from ..tasks.events import SHAPES
+from ..tasks.spec import positions_for
 from .fingerprint import fingerprint_of
-from .manifest import AXES, ManifestError, flat_values
+from .manifest import AXES, flat_values
+from .spec_leaves import spec_leaves
 
 __all__ = ["Suite", "TaskBatch"]
 
@@ -28,26 +29,34 @@ __all__ = ["Suite", "TaskBatch"]
 _Key = tuple[int, int, tuple[str, ...]]  # context, horizon, event shapes: one bucket each
 
 
-class TaskBatch(NamedTuple):
+class TaskBatch(eqx.Module):
     """Tasks of one bucket on the device. Axis B is `batch_size` always; padding rows come last."""
 
     task_ids: np.ndarray  # int64 [B], -1 where a row is padding
     mask: np.ndarray  # bool [B], False where a row is padding
+    step_seconds: np.ndarray  # float64 [B], seconds between two steps of each row's system
     task: Task  # every field with a leading axis B
-    bucket: Bucket
+    bucket: Bucket = eqx.field(static=True)
+
+    @property
+    def rows(self) -> int:
+        """Real rows; padding comes last."""
+        return int(self.mask.sum())
 
     def to_numpy(self) -> dict[str, np.ndarray]:
         """Every field of the real rows as NumPy arrays, `task_id` among them."""
-        rows = int(self.mask.sum())  # padding comes last
-        fields = {name: np.asarray(value)[:rows] for name, value in vars(self.task).items()}
-        return {"task_id": self.task_ids[:rows], **fields}
+        fields = {name: np.asarray(value)[: self.rows] for name, value in vars(self.task).items()}
+        return {"task_id": self.task_ids[: self.rows], **fields}
+
+
+_realize = jax.jit(realize)
 
 
 @functools.partial(jax.jit, static_argnames=("sharding",))
-def _realize_batch(specs: TaskSpec, baselines: Baselines, sharding=None) -> Task:
+def _realize_batch(specs: TaskSpec, systems: Systems, sharding: Sharding | None = None) -> Task:
     if sharding is not None:
         specs = jax.lax.with_sharding_constraint(specs, sharding)
-    return jax.vmap(realize, in_axes=(0, None))(specs, baselines)
+    return jax.vmap(realize, in_axes=(0, None))(specs, systems)
 
 
 class Suite:
@@ -61,14 +70,14 @@ class Suite:
         self,
         name: str,
         table: pa.Table,
-        systems: Sequence[System],
+        catalog: Sequence[System],
         *,
-        _whole: "Suite | None" = None,
+        whole: "Suite | None" = None,
     ):
         self.name = name
         self.table = table
-        self.systems = tuple(systems)
-        self._whole = _whole or self
+        self.catalog = tuple(catalog)
+        self.whole = whole or self  # the suite that this one's tasks were chosen from
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -110,7 +119,7 @@ class Suite:
             if isinstance(wanted, str) or not np.iterable(wanted):
                 wanted = [wanted]
             wanted = list(wanted)
-            known = self._whole.column(axis)
+            known = self.whole.column(axis)
             for value in wanted:
                 if not np.any(known == value):
                     some = np.unique(known)[:40].tolist()
@@ -139,16 +148,20 @@ class Suite:
         return self._select(picked.astype(np.int64))
 
     def _select(self, rows: np.ndarray) -> "Suite":
-        return Suite(self.name, self.table.take(pa.array(rows)), self.systems, _whole=self._whole)
+        return Suite(self.name, self.table.take(pa.array(rows)), self.catalog, whole=self.whole)
 
     @property
-    def baselines(self) -> Baselines:
-        """Series and catalog on the default device, loaded at first use."""
-        return self._whole._baselines
+    def systems(self) -> Systems:
+        """Catalog and series on the default device, loaded at first use."""
+        return self.whole._systems
 
     @functools.cached_property
-    def _baselines(self) -> Baselines:
-        return load_baselines(self.systems, max_covariates=self._sizes[1])
+    def _systems(self) -> Systems:
+        return load_systems(self.catalog, max_covariates=self._most_covariates)
+
+    @functools.cached_property
+    def _most_covariates(self) -> int:
+        return int(self.whole.column("k").max(initial=1))
 
     @functools.cached_property
     def _shapes(self) -> list[tuple[str, ...]]:
@@ -158,10 +171,10 @@ class Suite:
         """
         shape_of = {
             (system.name, covariate.name): covariate.shape
-            for system in self.systems
+            for system in self.catalog
             for covariate in system.covariates
         }
-        whole = self._whole
+        whole = self.whole
         every = tuple(
             name for name in SHAPES
             if name == SHAPES[0] or any(
@@ -182,7 +195,7 @@ class Suite:
             zip(owners.tolist(), flat_values(self.table, "covariates").tolist(), strict=True)
         )
 
-    def _key(self, rows: np.ndarray | slice = slice(None)) -> list[_Key]:
+    def _keys(self, rows: np.ndarray | slice = slice(None)) -> list[_Key]:
         """What decides a task's bucket, for some rows."""
         shapes = np.empty(len(self), object)
         shapes[:] = self._shapes
@@ -190,156 +203,174 @@ class Suite:
         return list(zip(*(column[rows].tolist() for column in columns), strict=True))
 
     @functools.cached_property
-    def _sizes(self) -> tuple[dict[_Key, tuple[int, int]], int]:
-        """Of the whole suite: positions and events by bucket key, and the most covariates."""
-        if self._whole is not self:
-            return self._whole._sizes
-        keys, events = self._key(), self.column("n_events").tolist()
-        lengths = self.column("event_length").tolist()
+    def _buckets(self) -> dict[_Key, Bucket]:
+        """The buckets of the whole suite, by key."""
+        if self.whole is not self:
+            return self.whole._buckets
+        events, lengths = (self.column(name).tolist() for name in ("n_events", "event_length"))
         sizes: dict[_Key, tuple[int, int]] = {}
-        for key, n_events, length in zip(keys, events, lengths, strict=True):
+        for key, n_events, length in zip(self._keys(), events, lengths, strict=True):
             positions, most = sizes.get(key, (0, 0))
             needed = positions_for(length, n_events, key[2] != SHAPES[:1])
             sizes[key] = (max(positions, needed), max(most, n_events))
-        return dict(sorted(sizes.items())), int(self.column("k").max(initial=1))
+        return {
+            (context, horizon, shapes): Bucket(
+                context,
+                horizon,
+                covariates=self._most_covariates,
+                events=most,
+                positions=positions,
+                shapes=shapes,
+            )
+            for (context, horizon, shapes), (positions, most) in sorted(sizes.items())
+        }
 
     @property
     def buckets(self) -> tuple[Bucket, ...]:
         """The static shapes of the whole suite."""
-        return tuple(
-            Bucket(context, horizon, positions, shapes)
-            for (context, horizon, shapes), (positions, _) in self._sizes[0].items()
-        )
+        return tuple(self._buckets.values())
 
-    def specs(self, rows: Sequence[int] | np.ndarray) -> TaskSpec:
-        """Specs of some rows, which must share one bucket; leaves are NumPy arrays.
+    def rows_of(self, task_ids: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Row numbers of tasks, int64 in the order of the ids.
+
+        Raises:
+            ValueError: no list of integers, or a task that this (possibly filtered) suite has not.
+        """
+        ids = np.asarray(task_ids)
+        if ids.ndim != 1 or not (np.issubdtype(ids.dtype, np.integer) or not ids.size):
+            raise ValueError(f"task_ids: {str(task_ids)[:80]}; expected a list of integers")
+        known = self.column("task_id")
+        order = np.argsort(known, kind="stable")
+        place = np.searchsorted(known, ids, sorter=order)
+        rows = order[np.minimum(place, len(known) - 1)] if len(known) else place
+        missing = ids if not len(known) else ids[known[rows] != ids]
+        if len(missing):
+            raise ValueError(
+                f"task_ids: {missing[:10].tolist()} are not among the {len(self)} tasks of the "
+                f"suite"
+            )
+        return rows
+
+    def specs(
+        self, rows: Sequence[int] | np.ndarray, *, sharding: Sharding | None = None
+    ) -> TaskSpec:
+        """Specs of some rows, which must share one bucket, on the device: leaves [rows, ...].
 
         Raises:
             ValueError: rows of different buckets.
         """
         rows = np.asarray(rows, np.int64)
-        keys = sorted(set(self._key(rows)))
+        keys = sorted(set(self._keys(rows)))
         if len(keys) != 1:
             raise ValueError(f"rows: (context, horizon, shapes) {keys}; expected one of them")
-        context, horizon, shapes = keys[0]
-        (positions, max_events), max_covariates = self._sizes[0][keys[0]], self._sizes[1]
-        part = self.table.take(pa.array(rows))
-        columns = {
-            name: part.column(name).to_numpy()
-            for name in ("context", "horizon", "event_length", "n_events", "k", "window_start")
-        }
-        count = part.num_rows
-        target, covariates, mask = self._columns_of(part, max_covariates)
-        starts = np.zeros((count, max_events), np.int32)
-        event_mask = np.arange(max_events)[None] < columns["n_events"][:, None]
-        starts[event_mask] = flat_values(part, "event_starts")
-        factors = np.ones((count, max_events, max_covariates), np.float32)
-        factors[event_mask[:, :, None] & mask[:, None, :]] = flat_values(part, "factors")
-        future_factors = np.ones((count, max_covariates), np.float32)
-        future_factors[mask] = flat_values(part, "future_factors")
-        stride = _strides(starts, columns, part.column("task_id"))
-        baselines = self.baselines
-        return batched_spec(
-            Bucket(context, horizon, positions, shapes),
-            target=target,
-            covariates=covariates,
-            covariate_mask=mask,
-            shapes=np.asarray(baselines.shape)[target[:, None], covariates],
-            window_start=columns["window_start"],
-            context=columns["context"],
-            horizon=columns["horizon"],
-            event_length=columns["event_length"],
-            n_events=columns["n_events"],
-            event_starts=starts,
-            slot_start=starts[:, 0].copy(),
-            slot_stride=stride,
-            factors=factors.astype(baselines.base.dtype),
-            future_factors=future_factors.astype(baselines.base.dtype),
-            future=_numbers(part.column("future"), FUTURES),
+        bucket = self._buckets[keys[0]]
+        leaves = spec_leaves(self.table.take(pa.array(rows)), self.systems, bucket)
+        return TaskSpec(**jax.device_put(leaves, sharding), bucket=bucket)
+
+    def batch_ids(self, batch_size: int, *, by: Sequence[str] = ()) -> list[np.ndarray]:
+        """Task ids of every batch that this suite is cut into, each task once.
+
+        The tasks of a batch share a bucket, so that one compiled program makes them. The same
+        batches for every order of the suite's rows.
+
+        Args:
+            batch_size: the most tasks of a batch.
+            by: axes whose value the tasks of a batch share as well.
+
+        Returns:
+            int64 arrays, ascending ids within each; batches of one bucket follow one another.
+
+        Raises:
+            ValueError: a batch size below 1, an axis that does not exist, or a task that the
+                suite holds twice.
+        """
+        check_batch_size(batch_size)
+        ids = self.column("task_id")
+        check_once(ids)
+        axes = [self.column(name).tolist() for name in by]
+        groups: dict[tuple, list[int]] = {}
+        for key, task_id, *values in zip(self._keys(), ids.tolist(), *axes, strict=True):
+            groups.setdefault((*key, *values), []).append(task_id)
+        batches = []
+        for group in sorted(groups):
+            members = np.sort(np.array(groups[group], np.int64))
+            batches += [
+                members[start : start + batch_size] for start in range(0, len(members), batch_size)
+            ]
+        return batches
+
+    def batch(
+        self,
+        task_ids: Sequence[int] | np.ndarray,
+        batch_size: int | None = None,
+        *,
+        sharding: Sharding | None = None,
+    ) -> TaskBatch:
+        """Make some tasks of one bucket, such as a batch of `batch_ids`, in the order given.
+
+        Args:
+            task_ids: 1 .. `batch_size` of them.
+            batch_size: rows of the batch; those beyond the tasks repeat the last one, masked. As
+                many as there are tasks if None.
+            sharding: of the batch axis; each device then makes its own rows.
+
+        Raises:
+            ValueError: no tasks or too many, unknown ones, one twice, or of several buckets.
+        """
+        batch_size = len(task_ids) if batch_size is None else batch_size
+        check_batch_size(batch_size)
+        real = self.rows_of(task_ids)
+        if not 1 <= len(real) <= batch_size:
+            raise ValueError(
+                f"task_ids: {len(real)} tasks; expected 1 .. batch_size = {batch_size}"
+            )
+        ids = self.column("task_id")[real]
+        check_once(ids)
+        missing = (0, batch_size - len(real))
+        specs = self.specs(np.pad(real, missing, mode="edge"), sharding=sharding)
+        step_of = {system.name: system.step_seconds for system in self.catalog}
+        steps = np.array([step_of[name] for name in self.column("system")[real].tolist()], float)
+        return TaskBatch(
+            task_ids=np.pad(ids, missing, constant_values=-1),
+            mask=np.arange(batch_size) < len(real),
+            step_seconds=np.pad(steps, missing, mode="edge"),
+            task=_realize_batch(specs, self.systems, sharding),
+            bucket=specs.bucket,
         )
 
-    def _columns_of(self, part: pa.Table, width: int) -> tuple[np.ndarray, ...]:
-        """Target rows, covariate columns and covariate mask."""
-        baselines = self.baselines
-        keys = list(
-            zip(part.column("system").to_pylist(), part.column("target").to_pylist(), strict=True)
-        )
-        rows = {key: baselines.row(*key) for key in set(keys)}
-        target = np.array([rows[key] for key in keys], np.int32)
-        mask = np.arange(width)[None] < part.column("k").to_numpy()[:, None]
-        names = np.array(flat_values(part, "covariates"), object)
-        owner = np.repeat(np.array([key[0] for key in keys], object), mask.sum(axis=1))
-        covariates = np.zeros((len(keys), width), np.int32)
-        numbers = np.zeros(len(names), np.int32)
-        for position, system in enumerate(baselines.systems):
-            of_system = owner == system
-            known = {name: column for column, name in enumerate(baselines.covariates[position])}
-            unknown = set(names[of_system]) - set(known)
-            if unknown:
-                raise ManifestError(
-                    f"covariates: {sorted(unknown)} not in system {system}; expected one of "
-                    f"{list(known)}"
-                )
-            numbers[of_system] = [known[name] for name in names[of_system]]
-        covariates[mask] = numbers
-        return target, covariates, mask
-
-    def batches(self, batch_size: int, *, sharding=None) -> Iterator[TaskBatch]:
-        """Device arrays, bucket by bucket, each task once.
+    def batches(self, batch_size: int, *, sharding: Sharding | None = None) -> Iterator[TaskBatch]:
+        """Every task once, as device arrays, bucket by bucket.
 
         Args:
             batch_size: rows of every batch; the last one of a bucket is padded and masked. No
                 more than the largest bucket of the whole suite holds.
-            sharding: a `jax.sharding.Sharding` of the batch axis; each device then makes its own
-                rows.
+            sharding: of the batch axis; each device then makes its own rows.
 
         Raises:
             ValueError: a batch size below 1.
         """
-        if not isinstance(batch_size, int | np.integer) or batch_size < 1:
-            raise ValueError(f"batch_size: {batch_size!r}; expected an integer >= 1")
-        largest = max(collections.Counter(self._whole._key()).values(), default=1)
+        check_batch_size(batch_size)
         if sharding is None:
-            batch_size = min(batch_size, largest)
-        return self._batches(int(batch_size), sharding)
+            batch_size = min(batch_size, self.whole._largest)
+        for ids in self.batch_ids(batch_size):
+            yield self.batch(ids, batch_size, sharding=sharding)
 
-    def _batches(self, batch_size: int, sharding) -> Iterator[TaskBatch]:
-        ids, keys = self.column("task_id"), self._key()
-        rows_of: dict[_Key, list[int]] = {}
-        for row, key in enumerate(keys):
-            rows_of.setdefault(key, []).append(row)
-        for key in sorted(rows_of):
-            rows = np.array(rows_of[key])
-            for start in range(0, len(rows), batch_size):
-                real = rows[start : start + batch_size]
-                missing = batch_size - len(real)
-                padded = np.concatenate([real, np.repeat(real[-1:], missing)])
-                specs = self.specs(padded)
-                if sharding is None:
-                    specs = jax.device_put(specs)
-                else:
-                    specs = jax.device_put(specs, sharding)
-                yield TaskBatch(
-                    task_ids=np.concatenate([ids[real], np.full(missing, -1, np.int64)]),
-                    mask=np.arange(batch_size) < len(real),
-                    task=_realize_batch(specs, self.baselines, sharding),
-                    bucket=specs.bucket,
-                )
+    @functools.cached_property
+    def _largest(self) -> int:
+        """Tasks of the largest bucket."""
+        return max(collections.Counter(self._keys()).values(), default=1)
 
     def spec(self, task_id: int) -> TaskSpec:
         """The spec of one task.
 
         Raises:
-            KeyError: this (possibly filtered) suite has no such task.
+            ValueError: this (possibly filtered) suite has no such task.
         """
-        rows = np.flatnonzero(self.column("task_id") == task_id)
-        if not len(rows):
-            raise KeyError(f"task_id: {task_id} is not among the {len(self)} tasks")
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), self.specs(rows[:1]))
+        return jax.tree.map(lambda leaf: leaf[0], self.specs(self.rows_of([task_id])))
 
     def task(self, task_id: int) -> Task:
-        """One task, realized."""
-        return realize(self.spec(task_id), self.baselines)
+        """One task, realized. Raises ValueError as `spec` does."""
+        return _realize(self.spec(task_id), self.systems)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -347,36 +378,20 @@ class Suite:
 
         Depends on values alone, not on how or by which library a file was written.
         """
-        return fingerprint_of(self.table, self.systems, self.baselines)
+        return fingerprint_of(self.table, self.catalog, self.systems)
 
 
-def _numbers(column, names: Sequence[str]) -> np.ndarray:
-    known = {name: number for number, name in enumerate(names)}
-    try:
-        return np.array([known[value] for value in column.to_pylist()], np.int32)
-    except KeyError as error:
-        raise ManifestError(f"future: {error}; expected one of {list(names)}") from None
+def check_batch_size(batch_size: Any) -> None:
+    """Refuse what is no batch size; ValueError."""
+    whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool)
+    if not whole or batch_size < 1:
+        raise ValueError(f"batch_size: {batch_size!r}; expected an integer >= 1")
 
 
-def _strides(starts: np.ndarray, columns: dict[str, np.ndarray], task_ids) -> np.ndarray:
-    """Stride of the slots: equal steps between starts, as SPEC §5 lays events out."""
-    n_events, length = columns["n_events"], columns["event_length"]
-    second = starts[:, min(1, starts.shape[1] - 1)]
-    stride = np.where(n_events > 1, second - starts[:, 0], columns["context"] - starts[:, 0])
-    expected = starts[:, :1] + np.arange(starts.shape[1])[None] * stride[:, None]
-    real = np.arange(starts.shape[1])[None] < n_events[:, None]
-    end = starts[:, 0] + (n_events - 1) * stride + length
-    bad = np.any(real & (starts != expected), axis=1) | (stride < length)
-    bad |= (end > columns["context"]) | (starts[:, 0] < 0)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise ManifestError(
-            f"event_starts: task {task_ids[row].as_py()} has {starts[row][real[row]].tolist()}; "
-            f"expected equal steps of at least event_length = {length[row]} inside the context"
+def check_once(task_ids: np.ndarray) -> None:
+    """Refuse a task that occurs twice; ValueError."""
+    values, counts = np.unique(task_ids, return_counts=True)
+    if np.any(counts > 1):
+        raise ValueError(
+            f"task_ids: {values[counts > 1][:10].tolist()} more than once; expected each task once"
         )
-    return stride.astype(np.int32)
-
-
-def suite_path(name: str) -> Path:
-    """Where a suite of the package lies."""
-    return Path(__file__).parent / f"{name}.parquet"

@@ -3,7 +3,7 @@
 `make` builds one. Needs the extra `llm`; nothing of litellm is imported before it is used.
 
 References:
-    SPEC §7. litellm: https://docs.litellm.ai
+    evaluation/scores.md. litellm: https://docs.litellm.ai
 """
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def make(
         name: for the leaderboard; None makes one of model and effort.
 
     Returns:
-        a forecaster for `whatif_jax.evaluation.evaluate`.
+        a forecaster for `whatif_jax.evaluation.evaluate.evaluate`.
 
     Raises:
         ImportError: litellm is not installed; names the extra.

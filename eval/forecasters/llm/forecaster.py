@@ -28,7 +28,7 @@ class _Stopped(Exception):  # noqa: N818 - another row ended the batch
 
 
 class LLMForecaster:
-    """Point forecasts (medians) of a language model. Made by `make`; SPEC §7.
+    """Point forecasts (medians) of a language model. Made by `make`; evaluation/scores.md.
 
     A row whose answer is refused, or whose call fails in a way that may pass, is asked again after
     a wait that doubles. After `attempts` attempts it is None, which evaluation replaces by naive
@@ -333,7 +333,7 @@ class LLMForecaster:
         if self._cache.empty and len(rows) > ESTIMATED_ROWS:
             rows = np.unique(np.linspace(0, len(rows) - 1, ESTIMATED_ROWS).astype(int))
             scale = len(history) / len(rows)
-            info = None if info is None else info._replace(step_seconds=info.step_seconds[rows])
+            info = None if info is None else info.take(rows)
         prompts = self._prompts(
             np.asarray(history)[rows], np.asarray(covariates)[rows], horizon, info
         )

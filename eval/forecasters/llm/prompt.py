@@ -5,7 +5,7 @@ variable. The words are our own, and the paper's four CSV files are two here, so
 stamp is written once.
 
 References:
-    SPEC §7.
+    evaluation/scores.md.
 """
 
 import hashlib

@@ -1,0 +1,53 @@
+"""Work-arounds for XLA's compilers, each with what it gains and the version that was measured.
+
+None of them changes a number. Each can go once the plain form beside it is as fast:
+`python -m tests.benchmarks generate` tells.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ._types import Array
+
+__all__ = ["apart", "at", "floor_divide"]
+
+
+def apart(true: Array, compute: Callable[[], Any]) -> Any:
+    """`compute()`, compiled apart from what reads it.
+
+    XLA does not fuse across a conditional. Without this its CPU compiler, which drops optimization
+    barriers, fuses the responses into the gathers that read them and so evaluates every power at
+    every step of a history instead of once per position.
+
+    Args:
+        true: a scalar that is true, from traced data, so that XLA cannot fold it, and unbatched,
+            so that vmap leaves it a conditional.
+        compute: takes nothing and returns arrays.
+    """
+
+    def zeros() -> Any:
+        shapes = jax.eval_shape(compute)
+        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    return jax.lax.cond(true, compute, zeros)
+
+
+def at(values: Array, index: Array) -> Array:
+    """values[..., index] for an index known to be inside: no clamping code."""
+    if values.ndim > 1:  # one index a row, so that the result needs no transpose
+        index = jnp.broadcast_to(index, (values.shape[0], *index.shape))
+        return jax.vmap(at)(values, index)
+    return values.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def floor_divide(value: Array, divisor: Array) -> Array:
+    """Integer floor division of small non-negative numbers, by a reciprocal in float32.
+
+    XLA's own calls the processor's division, one number at a time on CPU. Exact for values below
+    2**20: half a step keeps the rounding away from whole quotients.
+    """
+    inverse = 1.0 / divisor.astype(jnp.float32)
+    return ((value.astype(jnp.float32) + 0.5) * inverse).astype(jnp.int32)

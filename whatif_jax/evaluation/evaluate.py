@@ -1,0 +1,290 @@
+"""Forecast the tasks of a suite and score them: one forecaster, batch by batch.
+
+References:
+    scores.md. The policy for missing and crossing forecasts is stated in `scoring`.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pyarrow as pa
+from tqdm import tqdm
+
+from .._types import Array
+from ..suites import Suite, TaskBatch
+from .forecaster import Forecaster, ForecasterError, forecast_batch, forecaster_identity
+from .scoring import LEVELS, METRIC_VERSION, repair_and_score_batch
+
+__all__ = [
+    "BATCH_AXES",
+    "SCORES_SCHEMA",
+    "SECONDS_SCHEMA",
+    "BatchScores",
+    "Evaluation",
+    "check_rows",
+    "evaluate",
+    "evaluate_batch",
+    "table_metadata",
+]
+
+# Axes that the tasks of a batch share besides their bucket: `Suite.batch_ids(n, by=BATCH_AXES)`.
+BATCH_AXES = ("k",)
+
+SCORES_SCHEMA = pa.schema(
+    [
+        ("task_id", pa.int64()),
+        ("wql", pa.float64()),
+        ("wape", pa.float64()),
+        ("mase", pa.float64()),
+        ("rmse", pa.float64()),
+        ("coverage", pa.list_(pa.float64())),
+        ("direction_accuracy", pa.float64()),  # null where no step has a true effect
+        ("effect_size_error", pa.float64()),
+        ("imputed", pa.bool_()),
+        ("crossings", pa.int32()),
+    ]
+)
+SECONDS_SCHEMA = pa.schema([("task_id", pa.int64()), ("seconds", pa.float64())])
+
+ROW_TOLERANCE = 1e-4  # of a row's scale, between answers in different company
+CHECKED_BATCH = 8  # rows that `evaluate` checks with
+
+
+class BatchScores(NamedTuple):
+    """What one batch gave, rows sorted by task_id."""
+
+    scores: pa.Table  # SCORES_SCHEMA
+    seconds: pa.Table  # SECONDS_SCHEMA
+    quantiles: list[np.ndarray]  # float32 [H, Q] of every row as scored: imputed, sorted by level
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Scores and seconds of every task, sorted by task_id, with what made them as metadata."""
+
+    scores: pa.Table  # SCORES_SCHEMA
+    seconds: pa.Table  # SECONDS_SCHEMA; the forecaster's own time for a row, without compilation
+
+
+def evaluate_batch(
+    forecaster: Forecaster,
+    suite: Suite,
+    task_ids: Sequence[int] | np.ndarray,
+    *,
+    levels: Sequence[float] = LEVELS,
+    batch_size: int = 256,
+    warmed: set[tuple[int, ...]] | None = None,
+) -> BatchScores:
+    """Forecast and score some tasks of one bucket and K: a batch of `batch_ids(by=BATCH_AXES)`.
+
+    Args:
+        forecaster: see `Forecaster`.
+        suite: holds the tasks.
+        task_ids: at most `batch_size` of them.
+        levels: ascending quantile levels, 0.5 among them.
+        batch_size: rows of the batches that are made, and given to a `fixed_batch` forecaster.
+        warmed: shapes that need no warming up, see `forecast_batch`.
+
+    Raises:
+        ForecasterError: an answer of another shape than asked for.
+        ValueError: tasks that the suite has not, or that do not share a bucket and K.
+    """
+    levels = tuple(float(level) for level in levels)
+    batch = suite.batch(task_ids, batch_size)
+    answer, took = forecast_batch(forecaster, batch, levels, warmed=warmed)
+    columns, quantiles = _score(batch, answer, levels)
+    ids = columns["task_id"]
+    order = np.argsort(ids)
+    return BatchScores(
+        pa.table(columns, schema=SCORES_SCHEMA).take(order),
+        pa.table([ids, took], schema=SECONDS_SCHEMA).take(order),
+        [quantiles[row] for row in order],
+    )
+
+
+def _score(
+    batch: TaskBatch, answer: Array | np.ndarray, levels: tuple[float, ...]
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Columns of SCORES_SCHEMA, and the forecasts as they were scored, of the real rows."""
+    rows = batch.rows
+    size = batch.task.history.shape[0]
+    padded = np.zeros((size, *answer.shape[1:]), np.float32)  # one program, however many rows
+    padded[:rows] = answer
+    repaired, scores = repair_and_score_batch(batch.task, padded, levels)
+    columns: dict[str, Any] = {"task_id": batch.task_ids[:rows]}
+    for name, values in vars(jax.device_get(scores)).items():
+        kind = SCORES_SCHEMA.field(name).type
+        if name == "coverage":
+            columns[name] = pa.array(values[:rows].astype(np.float64).tolist(), kind)
+        else:  # NaN becomes null
+            columns[name] = pa.array(values[:rows], kind, from_pandas=True)
+    return columns, np.asarray(repaired.quantiles)[:rows]
+
+
+def check_rows(
+    forecaster: Forecaster,
+    suite: Suite,
+    task_ids: Sequence[int] | np.ndarray,
+    *,
+    levels: Sequence[float] = LEVELS,
+    batch_size: int = 256,
+) -> None:
+    """Refuse a forecaster whose answer for a row depends on the rows beside it.
+
+    Forecasts the tasks together; then the first and the last of them alone; then both among fewer
+    companions, in reverse order. Random draws without a seed fail as well.
+
+    Args:
+        forecaster: its attribute `row_tolerance` overrides the tolerance, 1e-4 of the largest
+            absolute value of the row's history and forecast.
+        suite: holds the tasks.
+        task_ids: at least two tasks of one bucket and K.
+        levels: quantile levels asked for.
+        batch_size: as for `evaluate_batch`.
+
+    Raises:
+        ForecasterError: names the tasks, the step and the difference.
+        ValueError: as `evaluate_batch`.
+    """
+    levels = tuple(float(level) for level in levels)
+    name, *_ = forecaster_identity(forecaster)
+    ids = [int(task_id) for task_id in task_ids]
+
+    def answers(chosen: list[int]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        batch = suite.batch(chosen, batch_size)
+        answer, _ = forecast_batch(forecaster, batch, levels)
+        history = np.asarray(batch.task.history)
+        return {
+            task_id: (np.asarray(answer[row]), history[row]) for row, task_id in enumerate(chosen)
+        }
+
+    together = answers(ids)
+    checked = list(dict.fromkeys((ids[0], ids[-1])))
+    companies = [[task_id] for task_id in checked]
+    companies.append(list(dict.fromkeys([*checked, *ids[1:-1:2]]))[::-1])
+    for company in companies:
+        for task_id, (answer, history) in answers(company).items():
+            if task_id not in checked:
+                continue
+            before = together[task_id][0]
+            step, difference = _largest_difference(before, answer)
+            finite = before[np.isfinite(before)]
+            scale = float(np.abs(np.concatenate([history, finite.ravel()])).max(initial=0.0))
+            if difference > getattr(forecaster, "row_tolerance", ROW_TOLERANCE) * scale:
+                raise ForecasterError(
+                    f"forecaster {name}: its forecast of task {task_id} changes by "
+                    f"{difference:.3g} (row scale {scale:.3g}) at step {step} when it is batched "
+                    f"with tasks {company} instead of {ids}; expected an answer that depends on "
+                    "the row alone, with any random draws seeded by task"
+                )
+
+
+def _largest_difference(before: np.ndarray, after: np.ndarray) -> tuple[int, float]:
+    """Step and size of the largest difference; infinite where only one of them is finite."""
+    if before.shape != after.shape:
+        return 0, np.inf
+    finite = np.isfinite(before) & np.isfinite(after)
+    apart = np.abs(np.where(finite, before, 0.0) - np.where(finite, after, 0.0))
+    apart = np.where(np.isfinite(before) != np.isfinite(after), np.inf, apart)
+    step = int(np.argmax(apart.max(axis=-1)))
+    return step, float(apart.max())
+
+
+def evaluate(
+    forecaster: Forecaster,
+    suite: Suite,
+    *,
+    levels: Sequence[float] = LEVELS,
+    batch_size: int = 256,
+    check: bool = True,
+    progress: bool = False,
+) -> Evaluation:
+    """Forecast and score every task of a suite.
+
+    The scores do not depend on the order of the suite's tasks, nor, for a forecaster that passes
+    `check_rows`, on `batch_size` beyond the rounding that its `row_tolerance` allows.
+
+    Args:
+        forecaster: see `Forecaster`.
+        suite: the tasks; filter it first to evaluate fewer.
+        levels: ascending quantile levels, 0.5 among them.
+        batch_size: rows of a batch.
+        check: run `check_rows` on a few tasks first.
+        progress: show a bar with tasks a second.
+
+    Raises:
+        ForecasterError: an answer of another shape than asked for, or one that depends on other
+            rows.
+        ValueError: an empty suite.
+    """
+    batches = suite.batch_ids(batch_size, by=BATCH_AXES)
+    if not batches:
+        raise ValueError("suite: no tasks; expected at least one")
+    if check:
+        company = next((ids for ids in batches if len(ids) > 1), None)
+        if company is not None:
+            check_rows(
+                forecaster, suite, company[:CHECKED_BATCH], levels=levels, batch_size=batch_size
+            )
+    parts: list[BatchScores] = []
+    warmed: set[tuple[int, ...]] = set()
+    with tqdm(total=len(suite), unit="task", disable=not progress) as bar:
+        for task_ids in batches:
+            part = evaluate_batch(
+                forecaster, suite, task_ids, levels=levels, batch_size=batch_size, warmed=warmed
+            )
+            parts.append(part._replace(quantiles=[]))  # the whole suite's take gigabytes
+            bar.update(len(task_ids))
+    scores = pa.concat_tables([part.scores for part in parts]).sort_by("task_id")
+    widths = set(scores.column("coverage").combine_chunks().value_lengths().to_pylist())
+    if len(widths) > 1:
+        name, *_ = forecaster_identity(forecaster)
+        raise ForecasterError(
+            f"forecaster {name}: forecasts with {sorted(widths)} columns; expected the same number "
+            "for every task (a point forecaster says so by its attribute `point`)"
+        )
+    metadata = table_metadata(forecaster, suite, levels=levels, point=widths == {1})
+    return Evaluation(
+        scores.replace_schema_metadata(metadata),
+        pa.concat_tables([part.seconds for part in parts])
+        .sort_by("task_id")
+        .replace_schema_metadata(metadata),
+    )
+
+
+def table_metadata(
+    forecaster: Forecaster,
+    suite: Suite,
+    *,
+    levels: Sequence[float] = LEVELS,
+    point: bool,
+    tasks: str | None = None,
+) -> Mapping[str, str]:
+    """Schema metadata of a table of scores: what it holds, and what made it.
+
+    Args:
+        forecaster: gives name, version and settings.
+        suite: the tasks; `fingerprint` is that of the whole suite they were chosen from.
+        levels: quantile levels asked for.
+        point: whether the forecasts are point forecasts.
+        tasks: how the tasks were chosen; default "all", or their number as JSON.
+    """
+    whole = suite.whole
+    if tasks is None:
+        tasks = "all" if len(suite) == len(whole) else json.dumps({"count": len(suite)})
+    name, version, settings = forecaster_identity(forecaster)
+    return {
+        "suite": suite.name,
+        "fingerprint": whole.fingerprint,
+        "metric_version": METRIC_VERSION,
+        "forecaster": name,
+        "version": version,
+        "settings": settings,
+        "levels": json.dumps([float(level) for level in levels]),
+        "point": json.dumps(bool(point)),
+        "tasks": tasks,
+    }

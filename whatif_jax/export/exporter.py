@@ -1,0 +1,162 @@
+"""Exporting a suite: plan, make, write, describe.
+
+References:
+    whatif-v1.md §8.
+"""
+
+import importlib.metadata
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from .. import __version__
+from ..suites import Suite
+from .card import CARD_FILE, about, card
+from .croissant import CROISSANT_FILE, croissant
+from .errors import ExportError
+from .fev import Fev
+from .folder import Folder
+from .formats import Format
+from .gluonts import Gluonts
+from .parquet import Parquet
+from .rows import Shard, ShardRows, realized
+
+__all__ = ["FORMATS", "export"]
+
+_FORMATS: dict[str, Format] = {form.name: form for form in (Parquet(), Fev(), Gluonts())}
+
+FORMATS = tuple(_FORMATS)
+
+# Raised whenever files change for the same suite and settings, so that no export mixes layouts.
+LAYOUT = 1
+# What the files about the export take, at most.
+_SIDE_BYTES = 4_000_000
+
+
+def export(
+    suite: Suite,
+    out: str | os.PathLike,
+    *,
+    format: str = "parquet",
+    batch_size: int = 128,
+    progress: bool = True,
+) -> Path:
+    """Write the tasks of a suite to a folder that other libraries read.
+
+    Files appear under their final names only when they are whole. Called again with the same
+    arguments after an interruption, it goes on where it stopped; on a finished export it only
+    verifies every file.
+
+    Args:
+        suite: the tasks, filtered as wished (`Suite.where`, `Suite.take`); written in the order of
+            their ids.
+        out: the folder; made if missing, else empty or holding this very export.
+        format: one of `FORMATS`.
+        batch_size: tasks made at once. Memory grows with it.
+        progress: show a progress bar on standard error where that is a terminal.
+
+    Returns:
+        the folder.
+
+    Raises:
+        ExportError: an argument is wrong; the folder holds something else, cannot be written or
+            has too little room; or a file of a finished export was changed.
+    """
+    form = _check(suite, format, batch_size)
+    folder = Path(out)
+    shards = form.shards(suite)
+    identity = {
+        "layout": LAYOUT,
+        "format": form.name,
+        "suite": {"name": suite.name, "fingerprint": suite.fingerprint, "tasks": len(suite)},
+        "settings": {"batch_size": int(batch_size)},
+    }
+    with Folder(folder, identity) as target:
+        if target.complete:
+            return folder
+        missing = [shard for shard in shards if shard.path not in target.finished]
+        needed = int(_value_bytes(suite, missing) * form.disk_share) + _SIDE_BYTES
+        target.check_room(needed, f"{sum(len(shard.rows) for shard in missing):,} tasks")
+        done = len(suite) - sum(len(shard.rows) for shard in missing)
+        # None: a bar only where standard error is a terminal
+        hidden = None if progress else True
+        with tqdm(total=len(suite), initial=done, unit="task", disable=hidden) as bar:
+            _write_shards(suite, form, target, missing, batch_size, bar.update)
+        _describe(suite, form, target)
+    return folder
+
+
+def _check(suite: Suite, name: str, batch_size: int) -> Format:
+    if name not in _FORMATS:
+        raise ExportError(f"format: {name!r}; expected one of {', '.join(FORMATS)}")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer):
+        raise ExportError(f"batch_size: {batch_size!r}; expected a whole number")
+    if batch_size < 1:
+        raise ExportError(f"batch_size: {batch_size}; expected 1 or more")
+    if not len(suite):
+        raise ExportError(f"suite: {suite.name} holds no tasks; expected at least one")
+    ids, counts = np.unique(suite.column("task_id"), return_counts=True)
+    if counts.max() > 1:
+        raise ExportError(
+            f"task_id: {ids[counts.argmax()]} is in the suite {counts.max()} times; expected every "
+            f"task once"
+        )
+    return _FORMATS[name]
+
+
+def _value_bytes(suite: Suite, shards: list[Shard]) -> int:
+    """Bytes of the float32 values of some shards."""
+    rows = np.concatenate([shard.rows for shard in shards] or [np.zeros(0, int)])
+    k, context, horizon = (suite.column(name)[rows].astype(np.int64)
+                           for name in ("k", "context", "horizon"))  # fmt: skip
+    return 4 * int(((1 + k) * (context + horizon) + horizon).sum())
+
+
+def _write_shards(
+    suite: Suite,
+    form: Format,
+    target: Folder,
+    shards: list[Shard],
+    batch_size: int,
+    advance: Callable[[int], object],
+) -> None:
+    """Make shards here while one other thread writes the one before.
+
+    At most one shard waits, so that memory holds three: being made, waiting, being written.
+    """
+
+    def write(rows: ShardRows) -> None:
+        table = form.table(suite, rows)
+        target.write(rows.shard.path, lambda path: form.save(table, path), len(rows.shard.rows))
+
+    with ThreadPoolExecutor(1) as writer:
+        pending: Future | None = None
+        for rows in realized(suite, shards, batch_size, advance):
+            if pending is not None:
+                pending.result()
+            pending = writer.submit(write, rows)
+        if pending is not None:
+            pending.result()
+
+
+def _describe(suite: Suite, form: Format, target: Folder) -> None:
+    """The files about the export; the manifest comes last."""
+    for path, text in form.side_files(suite).items():
+        target.write_text(path, text)
+    target.write_text(CARD_FILE, card(suite, form))
+    target.finished.pop(CROISSANT_FILE, None)
+    files = [entry for _, entry in sorted(target.finished.items())]
+    target.write_text(
+        CROISSANT_FILE,
+        croissant(
+            **about(suite), version=__version__, record_sets=form.record_sets(suite), files=files
+        ),
+    )
+    software = {
+        name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pyarrow")
+    }
+    target.finish({"software": {"whatif_jax": __version__, **software}})

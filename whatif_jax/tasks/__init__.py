@@ -1,0 +1,32 @@
+"""From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
+
+Order of the modules, each needing only those before it: events, responses, response_table, systems,
+spec, task, verification, draw, stream_config, stream.
+"""
+
+from .draw import root_key, sample_spec, sample_task
+from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for
+from .stream import StreamBatch, StreamError, TaskStream
+from .systems import Systems, load_systems
+from .task import Task, realize
+from .verification import Verification, verify
+
+__all__ = [
+    "FUTURES",
+    "Bucket",
+    "Sizes",
+    "StreamBatch",
+    "StreamError",
+    "Systems",
+    "Task",
+    "TaskSpec",
+    "TaskStream",
+    "Verification",
+    "bucket_for",
+    "load_systems",
+    "realize",
+    "root_key",
+    "sample_spec",
+    "sample_task",
+    "verify",
+]

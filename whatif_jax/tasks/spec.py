@@ -1,0 +1,159 @@
+"""Task specs: every drawn number of a task, and the sizes that its compiled program needs.
+
+References:
+    whatif-v1.md §4 (events), §5 (layout).
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from .._types import Array, Bool, Float, Int
+from .events import SHAPES, layout
+from .systems import check_window
+
+__all__ = [
+    "FUTURES",
+    "Bucket",
+    "Sizes",
+    "TaskSpec",
+    "bucket_for",
+    "per_event",
+    "positions_for",
+]
+
+# The order gives each kind of future its number in `TaskSpec.future`.
+FUTURES = ("replay", "novel")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """The static sizes that tasks of one compiled program share.
+
+    A task may be smaller than its bucket: histories are aligned to the right, all else to the
+    left, and masks say what is real.
+
+    Raises:
+        ValueError: a context or horizon beyond the padding of `Systems`, or shapes that do not
+            begin with a step, the shape of padding.
+    """
+
+    context: int  # C, steps of the history
+    horizon: int  # H, steps of the future
+    covariates: int  # K
+    events: int  # E, of the history
+    positions: int  # evaluations of the response that its histories need (`positions_for`)
+    shapes: tuple[str, ...] = SHAPES  # names of the event shapes that its tasks may hold
+
+    def __post_init__(self) -> None:
+        check_window("bucket", self.context, self.horizon)
+        if self.shapes[:1] != SHAPES[:1] or not set(self.shapes) <= set(SHAPES):
+            raise ValueError(
+                f"bucket: shapes {self.shapes}; expected {SHAPES[0]!r} first, then some of {SHAPES}"
+            )
+
+    @property
+    def shaped(self) -> bool:
+        """Whether a shape other than a step may occur; if not, one position serves an event."""
+        return self.shapes != SHAPES[:1]
+
+
+def per_event(event_length: Any, shaped: bool = True) -> Any:
+    """Positions one event needs: its shape is symmetric, so half its steps; one for a step."""
+    return (event_length + 1) // 2 if shaped else 0 * event_length + 1
+
+
+def positions_for(event_length: Any, n_events: Any, shaped: bool = True) -> Any:
+    """`Bucket.positions` that one history needs."""
+    return n_events * per_event(event_length, shaped)
+
+
+class TaskSpec(eqx.Module):
+    """The drawn numbers of one task; everything random about it.
+
+    Made by `sample_spec`, or by a suite from its manifest. A batch of specs is a spec whose leaves
+    have leading axes; the bucket is static and shared.
+
+    References:
+        whatif-v1.md §4, §5.
+    """
+
+    target: Int[Array, "*batch"]  # row of the target in `Systems`
+    covariates: Int[Array, "*batch K"]  # columns of its system's covariates, primary first
+    covariate_mask: Bool[Array, "*batch K"]  # False where a column is padding
+    shapes: Int[Array, "*batch K"]  # event shape of each covariate, number in `events.SHAPES`
+    window_start: Int[Array, "*batch"]  # baseline step of the first step of the history
+    context: Int[Array, "*batch"]  # steps of the history, <= bucket.context
+    horizon: Int[Array, "*batch"]  # steps of the future, <= bucket.horizon
+    event_length: Int[Array, "*batch"]  # steps of every event in the history
+    n_events: Int[Array, "*batch"]  # events in the history, <= E
+    event_starts: Int[Array, "*batch E"]  # those starts, for reading; `realize` uses the slots
+    slot_start: Int[Array, "*batch"]  # event e starts at slot_start + e * slot_stride
+    slot_stride: Int[Array, "*batch"]
+    factors: Float[Array, "*batch E K"]  # of each covariate in each event of the history
+    future_factors: Float[Array, "*batch K"]  # of each covariate over the whole future
+    future: Int[Array, "*batch"]  # kind of future, number in `FUTURES`
+    bucket: Bucket = eqx.field(static=True)
+
+
+def _future_number(future: Any) -> Any:
+    """The number of a future by name; numbers, traced ones among them, as they are."""
+    if isinstance(future, str) and future in FUTURES:
+        return FUTURES.index(future)
+    if isinstance(future, str) or (_is_whole(future) and not 0 <= future < len(FUTURES)):
+        raise ValueError(f"future: {future!r}; expected one of {', '.join(FUTURES)}")
+    return _whole(future)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _whole(value: Any) -> Any:
+    """NumPy's integers as Python's, which are checked; all else as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
+class Sizes(eqx.Module):
+    """What a task is asked to be. Numbers may be traced; vmap over any of them.
+
+    Raises:
+        ValueError: a future that is none of `FUTURES`.
+    """
+
+    target: Any = eqx.field(converter=_whole)  # row of the target (`Systems.row`)
+    k: Any = eqx.field(converter=_whole)  # covariates that events act on, the primary among them
+    event_length: Any = eqx.field(converter=_whole)  # steps of every event
+    n_events: Any = eqx.field(converter=_whole)  # events in the history
+    future: Any = eqx.field(converter=_future_number)  # "replay" or "novel", or the number
+    context: Any = eqx.field(converter=_whole, default=None)  # steps of the history; None: the bucket's
+    horizon: Any = eqx.field(converter=_whole, default=None)  # steps of the future; None: the bucket's
+    # Event shape of each covariate (int [K], numbers in `events.SHAPES`); None: the catalog's.
+    shapes: Int[Array, "*batch K"] | None = None
+    # (low, high): history factors log-uniform between low and 1 or 1 and high; None: the pool's.
+    factor_range: tuple[float, float] | None = eqx.field(static=True, default=None)
+
+
+def bucket_for(sizes: Sizes) -> Bucket:
+    """The smallest bucket that holds tasks of these sizes.
+
+    Args:
+        sizes: plain whole numbers, context and horizon among them.
+
+    Raises:
+        ValueError: a size is not a whole number of at least 1, or the events do not fit.
+    """
+    for name in ("context", "horizon", "k", "event_length", "n_events"):
+        value = getattr(sizes, name)
+        if not _is_whole(value) or value < 1:
+            raise ValueError(f"{name}: {value!r}; expected a whole number of at least 1")
+    layout(sizes.context, sizes.event_length, sizes.n_events)
+    return Bucket(
+        sizes.context,
+        sizes.horizon,
+        covariates=sizes.k,
+        events=sizes.n_events,
+        positions=positions_for(sizes.event_length, sizes.n_events),
+    )

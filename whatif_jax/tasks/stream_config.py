@@ -1,0 +1,269 @@
+"""What a stream draws from: fields that check themselves, as arrays and static sizes.
+
+References:
+    whatif-v1.md §4, §5.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+
+from .._types import Array, PRNGKeyArray
+from ..catalog import System
+from .draw import root_key
+from .events import SHAPES, fits, most_events
+from .spec import Bucket, positions_for
+from .systems import Systems, check_window, load_systems
+
+__all__ = ["Choices", "StreamConfig"]
+
+DEFAULT_MOST = 5  # covariates of a task, as in the frozen suite
+
+
+class Choices(NamedTuple):
+    """What one bucket draws from, as arrays."""
+
+    targets: Array  # int32 [n]: rows of targets long enough for the bucket
+    k: Array  # int32 [n]
+    event_lengths: Array  # int32 [n]
+    counts: Array  # int32 [lengths, n]: numbers of events, by event length
+    n_counts: Array  # int32 [lengths]
+    novel_share: Array  # float []: probability of a novel future
+    shapes: Array | None  # int32 [n]: event shapes to draw from; None: the catalog's
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StreamConfig:
+    """The fields of `TaskStream`, which says what they mean, checked and turned into arrays.
+
+    Raises:
+        ValueError: a field's value is not usable; names field, value and expectation.
+    """
+
+    key: int | PRNGKeyArray
+    batch_size: int
+    buckets: Sequence[tuple[int, int]] = ((1024, 128),)
+    systems: Any = None
+    targets: Sequence[str] | None = None
+    k: Sequence[int] | None = None
+    event_lengths: Sequence[int] = (32, 64, 128, 256, 512)
+    n_events: Sequence[int] | str = "powers"
+    novel: float = 0.5
+    shapes: Sequence[str] | None = None
+    factor_range: tuple[float, float] | None = None
+    sharding: NamedSharding | None = None
+    root: PRNGKeyArray = dataclasses.field(init=False, repr=False)
+    choices: tuple[tuple[Bucket, Choices], ...] = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._set("root", _as_key(self.key))
+        self._check_batch()
+        self._check_numbers()
+        self._check_buckets()
+        systems = self._load()
+        self._set("systems", systems)
+        rows = _target_rows(systems, self.targets)
+        k = self.k
+        if k is None:
+            least = int(np.min(np.asarray(systems.n_covariates)[rows]))
+            k = range(1, 1 + min(DEFAULT_MOST, systems.max_covariates, least))
+        self._set("k", tuple(k))
+        systems.check_width(max(k))
+        self._set("choices", tuple(self._choices(rows, *pair) for pair in self.buckets))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_batch(self) -> None:
+        if not _is_whole(self.batch_size) or self.batch_size < 1:
+            raise ValueError(f"batch_size: {self.batch_size!r}; expected an integer >= 1")
+        if self.sharding is not None:
+            if not isinstance(self.sharding, NamedSharding):
+                raise ValueError(f"sharding: {self.sharding!r}; expected a jax NamedSharding")
+            shards = self.sharding.num_devices
+            if self.batch_size % shards:
+                raise ValueError(
+                    f"batch_size: {self.batch_size}; expected a multiple of the {shards} devices"
+                )
+
+    def _check_numbers(self) -> None:
+        if self.k is not None:
+            self._set("k", _whole_numbers("k", self.k))
+        self._set("event_lengths", _whole_numbers("event_lengths", self.event_lengths))
+        if self.n_events != "powers":
+            if isinstance(self.n_events, str):
+                raise ValueError(f"n_events: {self.n_events!r}; expected 'powers' or whole numbers")
+            self._set("n_events", _whole_numbers("n_events", self.n_events))
+        if not _is_number(self.novel) or not 0.0 <= self.novel <= 1.0:
+            raise ValueError(f"novel: {self.novel!r}; expected a probability in [0, 1]")
+        if self.shapes is not None:
+            shapes = tuple(self.shapes) if np.iterable(self.shapes) else ()
+            if not shapes or not set(shapes) <= set(SHAPES):
+                raise ValueError(f"shapes: {self.shapes!r}; expected some of {', '.join(SHAPES)}")
+        if self.factor_range is not None:
+            ends = tuple(self.factor_range) if np.iterable(self.factor_range) else ()
+            numbers = len(ends) == 2 and all(map(_is_number, ends))
+            if not numbers or not 0.0 < ends[0] < 1.0 < ends[1]:
+                raise ValueError(
+                    f"factor_range: {self.factor_range!r}; expected (low, high), 0 < low < 1 < high"
+                )
+            self._set("factor_range", tuple(map(float, ends)))
+
+    def _check_buckets(self) -> None:
+        pairs: list = list(self.buckets) if np.iterable(self.buckets) else []
+        whole = all(
+            isinstance(pair, tuple | list) and len(pair) == 2 and all(map(_is_whole, pair))
+            for pair in pairs
+        )
+        if not pairs or not whole:
+            raise ValueError(f"buckets: {self.buckets!r}; expected (context, horizon) pairs >= 1")
+        for pair in pairs:
+            check_window("buckets", *pair)
+        self._set("buckets", tuple(tuple(int(size) for size in pair) for pair in pairs))
+
+    def _load(self) -> Systems:
+        if isinstance(self.systems, Systems):
+            return self.systems
+        one = isinstance(self.systems, str | Path | System)
+        if self.systems is not None and not one and not np.iterable(self.systems):
+            raise ValueError(
+                f"systems: {self.systems!r}; expected names, paths of catalog files, or loaded "
+                f"systems"
+            )
+        most = DEFAULT_MOST if self.k is None else max(self.k)
+        return load_systems(self.systems, max_covariates=most)
+
+    def _choices(self, rows: np.ndarray, context: int, horizon: int) -> tuple[Bucket, Choices]:
+        """What one bucket draws from; ValueError where nothing fits it."""
+        systems, k = self.systems, tuple(self.k or ())
+        rows = rows[np.asarray(systems.length)[rows] >= context + horizon]
+        if not len(rows):
+            raise ValueError(
+                f"buckets: ({context}, {horizon}) is longer than every target; expected at most "
+                f"{int(np.max(np.asarray(systems.length)))} steps together"
+            )
+        most_k = int(np.min(np.asarray(systems.n_covariates)[rows]))
+        if max(k) > most_k:
+            raise ValueError(f"k: {max(k)}; expected at most {most_k} for these targets")
+        counts = self._events(rows, context)
+        table = np.ones((len(counts), max(map(len, counts.values()))), np.int32)
+        for row, wanted in enumerate(counts.values()):
+            table[row, : len(wanted)] = wanted
+        if self.shapes is None:
+            used = {SHAPES[number] for number in np.unique(np.asarray(systems.shape)[rows])}
+        else:
+            used = set(self.shapes)
+        # steps first and always: the shape of padding
+        shapes = tuple(name for name in SHAPES if name in used or name == SHAPES[0])
+        bucket = Bucket(
+            context,
+            horizon,
+            covariates=max(k),
+            events=int(table.max()),
+            positions=max(
+                positions_for(length, max(wanted), len(shapes) > 1)
+                for length, wanted in counts.items()
+            ),
+            shapes=shapes,
+        )
+        drawn = None if self.shapes is None else [SHAPES.index(name) for name in self.shapes]
+        return bucket, Choices(
+            targets=jnp.asarray(rows, jnp.int32),
+            k=jnp.asarray(k, jnp.int32),
+            event_lengths=jnp.asarray(list(counts), jnp.int32),
+            counts=jnp.asarray(table),
+            n_counts=jnp.asarray([len(wanted) for wanted in counts.values()], jnp.int32),
+            novel_share=jnp.asarray(self.novel, jnp.float32),
+            shapes=None if drawn is None else jnp.asarray(drawn, jnp.int32),
+        )
+
+    def _events(self, rows: np.ndarray, context: int) -> dict[int, list[int]]:
+        """Numbers of events to draw from by event length, those that fit every target."""
+        rules = {self.systems.layout_rules(row) for row in rows}
+        found = {}
+        for length in self.event_lengths:
+            if isinstance(self.n_events, str):  # "powers"
+                most = min(most_events(context, length, rule) for rule in rules)
+                wanted = [1 << power for power in range(most.bit_length())]
+            else:
+                wanted = [
+                    count
+                    for count in self.n_events
+                    if all(fits(context, length, count, rule) for rule in rules)
+                ]
+            if wanted:
+                found[length] = wanted
+        if not found:
+            raise ValueError(
+                f"event_lengths, n_events: {self.event_lengths}, {self.n_events}; expected at "
+                f"least one combination that fits a context of {context}"
+            )
+        return found
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole_numbers(name: str, given: Any) -> tuple[int, ...]:
+    values = list(given) if np.iterable(given) else []
+    if not values or not all(_is_whole(value) and value >= 1 for value in values):
+        raise ValueError(f"{name}: {given!r}; expected some whole numbers of at least 1")
+    return tuple(int(value) for value in values)
+
+
+def _as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
+    """The key of a seed, or the key itself; ValueError for anything else."""
+    if isinstance(key, int | np.integer):
+        return root_key(key)
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if key.shape == ():
+            return key
+        raise ValueError(f"key: keys of shape {key.shape}; expected one key")
+    raise ValueError(f"key: {key!r}; expected a seed in [0, 2**32) or a jax.random.key")
+
+
+def _target_rows(systems: Systems, names: Sequence[str] | None) -> np.ndarray:
+    """Rows of the named targets; constant ones are refused, or left out when none is named."""
+    constant = np.asarray(systems.constant)
+    if names is None:
+        if constant.all():
+            raise ValueError(
+                f"systems: every target of {', '.join(systems.systems)} is constant; expected "
+                f"series that vary"
+            )
+        return np.flatnonzero(~constant)
+    if isinstance(names, str):
+        names = [names]
+    if not len(names):
+        raise ValueError("targets: []; expected target names, or None for all that vary")
+    rows = []
+    for name in names:
+        found = [
+            row
+            for row, (system, target) in enumerate(systems.targets)
+            if name in (target, f"{system}/{target}")
+        ]
+        if not found:
+            raise ValueError(
+                f"targets: {name!r}; expected target names of {', '.join(systems.systems)}"
+            )
+        for row in found:
+            if constant[row]:
+                raise ValueError(
+                    f"targets: {name!r} is constant in its baseline; expected targets that vary"
+                )
+        rows += found
+    return np.array(sorted(set(rows)))
