@@ -26,9 +26,9 @@ def draw(suite: Suite, path: Path) -> None:
     pair = suite.where(**PAIR)
     (row, _) = pair.table.to_pylist()
     fields = next(pair.batches(2)).to_numpy()
-    system = next(system for system in pair.systems if system.name == row["system"])
+    system = next(system for system in pair.catalog if system.name == row["system"])
     target = system.target(row["target"])
-    series = suite.baselines.series(suite.baselines.row(system.name, target.name))
+    series = suite.systems.series(suite.systems.row(system.name, target.name))
     usual = series[row["window_start"] :][: row["context"] + row["horizon"]]
     past = np.arange(-row["context"], 0)
     ahead = np.arange(row["horizon"])

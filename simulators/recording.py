@@ -84,9 +84,7 @@ def check_recording(recording: Recording, targets: Sequence[str], steps: int) ->
                 "finite values",
             )
         if name not in recording.units:
-            raise SimulatorError(
-                system, name, "no unit", "the unit of each column"
-            )
+            raise SimulatorError(system, name, "no unit", "the unit of each column")
 
 
 def last_seen(values: np.ndarray, absent: np.ndarray) -> np.ndarray:

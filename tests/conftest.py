@@ -15,25 +15,47 @@ install_import_hook(
     [
         f"whatif_jax.{name}"
         for name in (
-            "responses",
-            "response_table",
-            "events",
-            "tasks",
-            "verification",
-            "sampling",
-            "metrics",
-            "scoring",
+            "tasks.events",
+            "tasks.responses",
+            "tasks.response_table",
+            "tasks.spec",
+            "tasks.task",
+            "tasks.verification",
+            "evaluation.metrics",
+            "evaluation.scoring",
         )
     ],
     "beartype.beartype",
 )
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-from whatif_jax import Baselines, load_baselines  # noqa: E402
+from whatif_jax import Suite, Systems, load_suite, load_systems  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def baselines() -> Baselines:
+def systems() -> Systems:
     """All four built-in systems."""
-    return load_baselines()
+    return load_systems()
+
+
+@pytest.fixture(scope="session")
+def suite() -> Suite:
+    """The frozen suite, all of it."""
+    return load_suite("whatif-v1")
+
+
+@pytest.fixture(scope="session")
+def few(suite) -> Suite:
+    """Forty tasks of one context and horizon, every K and both futures, steps alone and bells."""
+    short = suite.where(context=1024)
+    return short.take(np.sort(np.random.default_rng(3).choice(len(short), 40, replace=False)))
+
+
+@pytest.fixture(scope="session")
+def arrays(few) -> dict[int, dict[str, np.ndarray]]:
+    """Every task of `few` by id, covariates without padding."""
+    from tests.rows import realized
+
+    return realized(few, 16)

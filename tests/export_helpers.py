@@ -10,11 +10,11 @@ from pyarrow import parquet
 
 from whatif_jax.catalog import System, load_system
 from whatif_jax.export import export
-from whatif_jax.suites import SCHEMA, Suite, candidates, load_suite, write_manifest
-from whatif_jax.tasks.events import layout
-from whatif_jax.tasks.systems import layout_rules
+from whatif_jax.suites import SCHEMA, Suite, load_suite, write_manifest
+from whatif_jax.suites.build import candidates
+from whatif_jax.tasks.events import layout, layout_rules
 
-BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+BREWERY = Path(__file__).parent / "data" / "brewery.toml"
 CONTEXTS = """contexts = [
   { name = "short", context = 512, horizon = 64, fewest_events = 1 },
   { name = "tiny", context = 256, horizon = 32, fewest_events = 1 },

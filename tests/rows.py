@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.oracle.drawn_numbers import draw_row
-from whatif_jax.catalog import builtin_systems, system
+from whatif_jax.catalog import builtin_systems, load_system
 from whatif_jax.suites import SCHEMA, Suite
 
 FIELDS = ("history", "future", "future_baseline", "history_covariates", "future_covariates")
@@ -16,7 +16,7 @@ def random_rows(seed: int, count: int, systems=None, **axes) -> list[dict]:
     rows = []
     for number in range(count):
         name = str(generator.choice(systems or builtin_systems()))
-        targets = [target.name for target in system(name).targets if not target.constant]
+        targets = [target.name for target in load_system(name).targets if not target.constant]
         target = axes.get("target") or str(generator.choice(targets))
         others = {key: value for key, value in axes.items() if key != "target"}
         rows.append(draw_row(generator, name, target, task_id=number, **others))
@@ -27,7 +27,7 @@ def as_suite(rows: list[dict]) -> Suite:
     """A suite of these rows."""
     names = sorted({row["system"] for row in rows}, key=builtin_systems().index)
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    return Suite("rows", table, [system(name) for name in names])
+    return Suite("rows", table, [load_system(name) for name in names])
 
 
 def realized(suite: Suite, batch_size: int = 32) -> dict[int, dict[str, np.ndarray]]:
@@ -45,7 +45,7 @@ def realized(suite: Suite, batch_size: int = 32) -> dict[int, dict[str, np.ndarr
 
 
 def assert_close(found: dict, expected: dict, mean: float, rtol: float, atol: float, what) -> None:
-    """|found - expected| <= rtol |expected| + atol * mean |y| (SPEC §8's float policy)."""
+    """|found - expected| <= rtol |expected| + atol * mean |y| (whatif-v1.md §8's float policy)."""
     for name in FIELDS:
         np.testing.assert_allclose(
             np.asarray(found[name], np.float64),

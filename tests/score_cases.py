@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
+
+from whatif_jax import Task
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 KINDS = (
@@ -24,7 +27,7 @@ KINDS = (
 
 
 class Case(NamedTuple):
-    """One task and a forecast of it, in the order in which `score` takes them."""
+    """What is scored of one task, and a forecast of it."""
 
     target: np.ndarray
     future_baseline: np.ndarray
@@ -32,6 +35,22 @@ class Case(NamedTuple):
     quantiles: np.ndarray
     history_mask: np.ndarray
     future_mask: np.ndarray
+
+    @property
+    def task(self) -> Task:
+        """The task, of one covariate that no score looks at."""
+        past, ahead = (np.zeros_like(part) for part in (self.history, self.future_baseline))
+        fields = {
+            "history": self.history,
+            "future": self.target,
+            "future_baseline": self.future_baseline,
+            "history_covariates": past[..., None, :],
+            "future_covariates": ahead[..., None, :],
+            "history_mask": self.history_mask,
+            "future_mask": self.future_mask,
+            "covariate_mask": np.ones((*past.shape[:-1], 1), bool),
+        }
+        return Task(**jax.device_put(fields))
 
 
 def random_case(kind: str, rng: np.random.Generator, context: int, horizon: int) -> Case:

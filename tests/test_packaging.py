@@ -213,8 +213,8 @@ def test_only_the_package_is_installed(files):
 def test_data_is_installed(files):
     assert "whatif_jax/py.typed" in files
     for name in SYSTEMS:
-        assert f"whatif_jax/catalog/systems/{name}.toml" in files
-        assert f"whatif_jax/baselines/{name}.parquet" in files
+        assert f"whatif_jax/catalog/{name}.toml" in files
+        assert f"whatif_jax/catalog/{name}.parquet" in files
     assert "whatif_jax/suites/whatif-v1.parquet" in files
     assert "whatif_jax/suites/whatif-v1.toml" in files
 

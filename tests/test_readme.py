@@ -14,7 +14,7 @@ from whatif_jax.suites import available_suites
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+BREWERY = Path(__file__).parent / "data" / "brewery.toml"
 
 
 def blocks(language: str) -> list[str]:

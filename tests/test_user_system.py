@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from whatif_jax import BaselineError, TaskStream, cli, load_baselines, load_suite
+from whatif_jax import CatalogError, TaskStream, cli, load_suite, load_systems
 from whatif_jax.suites.freeze import freeze, read_recipe
 
-FILE = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+FILE = Path(__file__).parent / "data" / "brewery.toml"
 
 RECIPE = """
 name = "own"
@@ -90,15 +90,18 @@ def test_a_composition_that_is_not_there_writes_nothing(folder):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda c: c.pop("tank_temperature"), "target tank_temperature: column missing"),
-        (lambda c: c["cooling_power"].__setitem__(7, np.nan), "row 7 is nan; expected finite"),
+        (
+            lambda c: c.pop("tank_temperature"),
+            "target 'tank_temperature': column is missing; expected one float32",
+        ),
+        (lambda c: c["cooling_power"].__setitem__(7, np.nan), "row 7 = nan; expected finite"),
         (
             lambda c: c.update(cooling_power=np.arange(2880)),
-            "cooling_power: column of int64; expected float32",
+            "'cooling_power': type = 'int64'; expected float32",
         ),
         (
             lambda c: c.update({name: values[:-1] for name, values in c.items()}),
-            "2879 rows; expected steps = 2880",
+            "rows = 2879; expected steps = 2880",
         ),
     ],
 )
@@ -108,12 +111,12 @@ def test_baseline_files_that_do_not_hold_what_they_must(tmp_path, change, messag
     columns = {name: series(generator) for name in ("cooling_power", "tank_temperature")}
     change(columns)
     parquet.write_table(pa.table(columns), tmp_path / "brewery.parquet")
-    with pytest.raises(BaselineError, match=message):
-        load_baselines([tmp_path / "brewery.toml"])
+    with pytest.raises(CatalogError, match=message):
+        load_systems([tmp_path / "brewery.toml"])
 
 
 def test_systems_that_are_not_there_or_never_vary(tmp_path):
-    with pytest.raises(BaselineError, match="systems: 'nope'; expected one of opendc"):
+    with pytest.raises(CatalogError, match="systems: name = 'nope'; expected one of 'opendc'"):
         TaskStream(0, 4, systems=["nope"])
     shutil.copy(FILE, tmp_path)
     still = {name: np.ones(2880, np.float32) for name in ("cooling_power", "tank_temperature")}
@@ -124,10 +127,10 @@ def test_systems_that_are_not_there_or_never_vary(tmp_path):
 
 def test_a_missing_baseline_and_doubled_systems(tmp_path, folder):
     shutil.copy(FILE, tmp_path)
-    with pytest.raises(BaselineError, match="brewery.parquet does not exist"):
-        load_baselines([tmp_path / "brewery.toml"])
-    with pytest.raises(BaselineError, match="distinct names"):
-        load_baselines([folder / "brewery.toml", folder / "brewery.toml"])
+    with pytest.raises(CatalogError, match="brewery.parquet'; expected a parquet that exists"):
+        load_systems([tmp_path / "brewery.toml"])
+    with pytest.raises(ValueError, match="distinct names"):
+        load_systems([folder / "brewery.toml", folder / "brewery.toml"])
 
 
 def run(monkeypatch, capsys, *arguments) -> tuple[int, str, str]:

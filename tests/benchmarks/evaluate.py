@@ -9,14 +9,13 @@ bucket and are scaled by the bucket's number of tasks.
 import statistics
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from whatif_jax import load_suite
+from tests.score_cases import Case
+from whatif_jax import LEVELS, Task, load_suite, score_batch
 from whatif_jax.evaluation.metrics import weighted_absolute_percentage_error, weighted_quantile_loss
-from whatif_jax.evaluation.scoring import LEVELS, score_batch
 
 BATCH = 256
 SAMPLE = 64  # tasks a bucket for the code that is called once a task
@@ -24,22 +23,11 @@ MEDIAN = LEVELS.index(0.5)
 AGREE = 1e-6  # relative; what is not equal is not compared in speed
 
 
-class Forecasts(NamedTuple):
-    """Tasks of one bucket with random forecasts of them, float32."""
-
-    target: np.ndarray
-    future_baseline: np.ndarray
-    history: np.ndarray
-    quantiles: np.ndarray
-    history_mask: np.ndarray
-    future_mask: np.ndarray
-
-
-def random_forecasts(size: int, context: int, horizon: int, rng: np.random.Generator) -> Forecasts:
+def random_forecasts(size: int, context: int, horizon: int, rng: np.random.Generator) -> Case:
     """Random walks of 9 levels around random targets, no level crossing another."""
     target = 50 + rng.normal(size=(size, horizon))
     spread = np.sort(rng.normal(size=(size, horizon, len(LEVELS))), axis=-1)
-    return Forecasts(
+    return Case(
         target.astype(np.float32),
         (target + rng.normal(size=target.shape)).astype(np.float32),
         (50 + rng.normal(size=(size, context))).astype(np.float32),
@@ -59,23 +47,34 @@ def _wql_and_wape(target: jax.Array, quantiles: jax.Array, mask: jax.Array) -> t
 _wql_and_wape_batch = jax.jit(jax.vmap(_wql_and_wape))
 
 
-def by_kernels(forecasts: Forecasts) -> tuple:
+def by_kernels(forecasts: Case) -> tuple:
     """WQL and WAPE by the library's kernels."""
     return _wql_and_wape_batch(forecasts.target, forecasts.quantiles, forecasts.future_mask)
 
 
-def by_score(forecasts: Forecasts) -> tuple:
+def by_score(forecasts: Case) -> tuple:
     """All nine scores by the library's policy: repair, then every metric."""
-    return score_batch(*forecasts[:4], LEVELS, *forecasts[4:])
+    nothing = np.zeros((len(forecasts.history), 1, 0), np.float32)  # no score looks at covariates
+    task = Task(
+        history=forecasts.history,
+        future=forecasts.target,
+        future_baseline=forecasts.future_baseline,
+        history_covariates=nothing,
+        future_covariates=nothing,
+        history_mask=forecasts.history_mask,
+        future_mask=forecasts.future_mask,
+        covariate_mask=np.ones((len(forecasts.history), 1), bool),
+    )
+    return tuple(vars(score_batch(task, forecasts.quantiles, LEVELS)).values())
 
 
-def by_fev(names: tuple[str, ...]) -> Callable[[Forecasts], tuple]:
+def by_fev(names: tuple[str, ...]) -> Callable[[Case], tuple]:
     """Fev's metric code, called once a task as its `Task.evaluation_summary` does."""
     from fev.metrics import get_metric
 
     metrics = [get_metric(name) for name in names]
 
-    def scores(forecasts: Forecasts) -> tuple:
+    def scores(forecasts: Case) -> tuple:
         found = []
         for target, _, history, quantiles, *_ in zip(*forecasts, strict=True):
             quantiles = quantiles[None, :, None, :]
@@ -94,7 +93,7 @@ def by_fev(names: tuple[str, ...]) -> Callable[[Forecasts], tuple]:
     return scores
 
 
-def by_loop(forecasts: Forecasts) -> tuple:
+def by_loop(forecasts: Case) -> tuple:
     """WQL and WAPE in plain NumPy, a task and a level at a time."""
     found = []
     for target, _, _, quantiles, _, mask in zip(*forecasts, strict=True):
@@ -110,7 +109,7 @@ def by_loop(forecasts: Forecasts) -> tuple:
     return tuple(np.array(found).T)
 
 
-def _seconds(call: Callable[[Forecasts], tuple], forecasts: Forecasts) -> float:
+def _seconds(call: Callable[[Case], tuple], forecasts: Case) -> float:
     start = time.perf_counter()
     jax.block_until_ready(call(forecasts))
     return time.perf_counter() - start
@@ -126,11 +125,11 @@ def metric_rows(repeats: int = 5) -> list[str]:
         return_counts=True,
     )
     four = ("WQL", "WAPE", "MASE", "RMSE")
-    ours: dict[str, Callable[[Forecasts], tuple]] = {
+    ours: dict[str, Callable[[Case], tuple]] = {
         "ours: wQL and WAPE": by_kernels,
         "ours: all nine scores, forecasts repaired": by_score,
     }
-    theirs: dict[str, Callable[[Forecasts], tuple]] = {
+    theirs: dict[str, Callable[[Case], tuple]] = {
         "fev 0.10: WQL and WAPE": by_fev(four[:2]),
         "fev 0.10: WQL, WAPE, MASE and RMSE": by_fev(four),
         "NumPy loop: wQL and WAPE": by_loop,
@@ -140,7 +139,7 @@ def metric_rows(repeats: int = 5) -> list[str]:
     compiling = 0.0
     for (context, horizon), count in zip(shapes.tolist(), counts.tolist(), strict=True):
         forecasts = random_forecasts(BATCH, context, horizon, rng)
-        sample = Forecasts(*(values[:SAMPLE] for values in forecasts))
+        sample = Case(*(values[:SAMPLE] for values in forecasts))
         compiling += sum(_seconds(call, forecasts) for call in ours.values())
         _check(by_kernels(sample), by_score(sample), *(call(sample) for call in theirs.values()))
         batches = -(-count // BATCH)  # the last one padded, as in `suite.batches`

@@ -16,8 +16,8 @@ import numpy as np
 
 from eval.forecasters import make_forecaster
 from whatif_jax import Suite, load_suite
-from whatif_jax.evaluation.evaluate import plan
-from whatif_jax.evaluation.forecaster import forecast_batch, make_batches
+from whatif_jax.evaluation.evaluate import BATCH_AXES
+from whatif_jax.evaluation.forecaster import forecast_batch
 
 __all__ = ["regression_rows"]
 
@@ -57,33 +57,34 @@ def regression_rows(suite: Suite | None = None, sample: int = SAMPLE) -> list[st
     loop: dict[str, dict] = {name: collections.defaultdict(list) for name in MODELS}
     counts: collections.Counter = collections.Counter()
     shapes, differ = set(), dict.fromkeys(MODELS, 0.0)
-    for ids in plan(suite, BATCH):
-        for batch in make_batches(suite, ids, BATCH):
-            context, horizon = batch.task.history.shape[1], batch.task.future.shape[1]
-            counts[context, batch.k] += batch.rows
-            answers = {}
-            for name, forecaster in forecasters.items():
-                if (context, horizon, batch.k) not in shapes:  # compiles; the time is told apart
-                    _, took = forecast_batch(forecaster, batch, (0.5,))
-                    first[name] += BATCH * took[0]
-                answer, took = forecast_batch(forecaster, batch, (0.5,))
-                ours[name] += BATCH * took[0]  # padding rows take as long
-                answers[name] = np.asarray(answer)
-            shapes.add((context, horizon, batch.k))
-            picked = [i for i, task_id in enumerate(batch.task_ids.tolist()) if task_id in sampled]
-            if not picked:
-                continue
-            history = np.asarray(batch.task.history, np.float64)
-            parts = batch.task.history_covariates, batch.task.future_covariates
-            known = np.concatenate(parts, axis=2)[:, : batch.k].astype(np.float64)
-            for i in picked:
-                covariates = np.ascontiguousarray(known[i].T)
-                for name in MODELS:
-                    start = time.perf_counter()
-                    theirs = _scikit_learn(name, history[i], covariates)
-                    loop[name][context, batch.k].append(time.perf_counter() - start)
-                    wrong = np.abs(theirs - answers[name][i, :, 0]).max()
-                    differ[name] = max(differ[name], wrong / np.abs(history[i]).max())
+    for ids in suite.batch_ids(BATCH, by=BATCH_AXES):
+        batch = suite.batch(ids, BATCH)
+        task, k = batch.task, int(batch.task.covariate_mask[0].sum())
+        context, horizon = task.history.shape[1], task.future.shape[1]
+        counts[context, k] += batch.rows
+        answers = {}
+        for name, forecaster in forecasters.items():
+            if (context, horizon, k) not in shapes:  # compiles; the time is told apart
+                _, took = forecast_batch(forecaster, batch, (0.5,))
+                first[name] += BATCH * took[0]
+            answer, took = forecast_batch(forecaster, batch, (0.5,))
+            ours[name] += BATCH * took[0]  # padding rows take as long
+            answers[name] = np.asarray(answer)
+        shapes.add((context, horizon, k))
+        picked = [i for i, task_id in enumerate(ids.tolist()) if task_id in sampled]
+        if not picked:
+            continue
+        history = np.asarray(task.history, np.float64)
+        parts = task.history_covariates, task.future_covariates
+        known = np.concatenate(parts, axis=2)[:, :k].astype(np.float64)
+        for i in picked:
+            covariates = np.ascontiguousarray(known[i].T)
+            for name in MODELS:
+                start = time.perf_counter()
+                theirs = _scikit_learn(name, history[i], covariates)
+                loop[name][context, k].append(time.perf_counter() - start)
+                wrong = np.abs(theirs - answers[name][i, :, 0]).max()
+                differ[name] = max(differ[name], wrong / np.abs(history[i]).max())
     if max(differ.values()) > AGREE:
         raise RuntimeError(f"forecasts differ from scikit-learn's by {differ} of the scale")
     lines = [

@@ -17,8 +17,8 @@ import numpy as np
 
 from tests.oracle.reference import reference_task, reference_task_at_once
 from whatif_jax import TaskStream, load_suite
-from whatif_jax.suites.suite import _realize_batch
-from whatif_jax.tasks.systems import read_series
+from whatif_jax.catalog.series import read_series
+from whatif_jax.tasks.task import realize_batch
 
 BATCHES = (64, 256, 1024)
 COPY_BYTES = 256 * 2**20
@@ -67,11 +67,10 @@ def in_new_process(script: str) -> float:
 def run(repeats: int) -> str:
     """Measure, and return the table as Markdown."""
     suite = load_suite("whatif-v1").where(context_pair="C2", k=5)
-    baselines = suite.baselines
-    keys = suite._key()
-    groups = {
-        key: [row for row, other in enumerate(keys) if other == key] for key in sorted(set(keys))
-    }
+    systems = suite.systems
+    groups = {}
+    for rows in map(suite.rows_of, suite.batch_ids(len(suite))):
+        groups[suite.specs(rows[:1]).bucket] = rows
     share = {key: len(rows) / len(suite) for key, rows in groups.items()}
 
     calls: dict[str, Callable[[], object]] = {}
@@ -79,13 +78,13 @@ def run(repeats: int) -> str:
     for size in BATCHES:
         for key, rows in groups.items():
             picked = np.random.default_rng(0).choice(rows, size, replace=len(rows) < size)
-            specs = jax.device_put(suite.specs(picked))
-            first = seconds(lambda specs=specs: _realize_batch(specs, baselines))
+            specs = suite.specs(picked)
+            first = seconds(lambda specs=specs: realize_batch(specs, systems))
             compile_seconds.setdefault(key, first)
-            task = _realize_batch(specs, baselines)
+            task = realize_batch(specs, systems)
             bytes_a_task = sum(leaf.nbytes for leaf in jax.tree.leaves(task)) / size
-            calls[f"jax {size} {key}"] = lambda specs=specs: _realize_batch(specs, baselines)
-    stream = TaskStream(0, 256, buckets=[(2048, 256)], k=(5,), baselines=baselines)
+            calls[f"jax {size} {key}"] = lambda specs=specs: realize_batch(specs, systems)
+    stream = TaskStream(0, 256, buckets=[(2048, 256)], k=(5,), systems=systems)
     steps = iter(range(10**9))
     jax.block_until_ready(stream.batch_at(next(steps)))
     calls["stream"] = lambda: stream.batch_at(next(steps)).task
@@ -94,8 +93,8 @@ def run(repeats: int) -> str:
         np.random.default_rng(1).choice(len(suite), LOOP_TASKS, replace=False)
     ).table.to_pylist()
     series = {
-        (row["system"], row["target"]): baselines.series(
-            baselines.row(row["system"], row["target"])
+        (row["system"], row["target"]): systems.series(
+            systems.row(row["system"], row["target"])
         ).astype(np.float64)
         for row in rows
     }
@@ -139,7 +138,7 @@ def run(repeats: int) -> str:
         each = sum(share[key] * median[f"jax {size} {key}"] / size for key in groups)
         lines.append(row(f"jit + vmap, batch {size}, the suite's mix", each))
         for key in groups:
-            kind = "with bells" if len(key[2]) > 1 else "steps only"
+            kind = "with bells" if key.shaped else "steps only"
             lines.append(row(f"- {kind} ({share[key]:.0%})", median[f"jax {size} {key}"] / size))
     lines += [
         row("stream: draw, verify, realize, batch 256", median["stream"] / 256),
@@ -155,10 +154,10 @@ def run(repeats: int) -> str:
         f"| new process to first suite batch of 64 | {in_new_process(FIRST_BATCH):.1f} |",
         f"| new process to first stream batch of 64 at C2 | {in_new_process(FIRST_STREAM):.1f} |",
     ]
-    for system in load_suite("whatif-v1").systems:
+    for system in load_suite("whatif-v1").catalog:
         took = min(seconds(lambda system=system: read_series(system)) for _ in range(5))
         lines.append(f"| read the baseline file of {system.name} | {took:.3f} |")
     for key, took in compile_seconds.items():
-        kind = "with bells" if len(key[2]) > 1 else "steps only"
+        kind = "with bells" if key.shaped else "steps only"
         lines.append(f"| compile one bucket, {kind}, tracing and first run included | {took:.1f} |")
     return "\n".join(lines) + "\n"

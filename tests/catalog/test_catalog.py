@@ -1,4 +1,4 @@
-"""The built-in catalog against SPEC §2-§5, with the expected constants typed in by hand."""
+"""The built-in catalog against whatif-v1.md §2-§5, with the expected constants typed in by hand."""
 
 import math
 import pickle
@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from whatif_jax.catalog import builtin_systems, describe, system
+from whatif_jax.catalog import builtin_systems, describe, load_system
 from whatif_jax.catalog.forms import FORMS
 
 COUNTS = {"opendc": (22, 6), "gridlabd": (11, 21), "epanet": (37, 36), "sumo": (30, 16)}
@@ -44,12 +44,12 @@ def test_order_of_systems():
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_counts_sizes_and_axes(name):
-    found = system(name)
+    found = load_system(name)
     assert (len(found.targets), len(found.covariates)) == COUNTS[name]
     assert (found.steps, found.step_seconds) == STEPS[name]
     assert found.requires_flow is (name == "epanet")
     assert found.baseline.name == f"{name}.parquet"
-    assert found.baseline.parent.name == "baselines"
+    assert found.baseline.parent == found.source.parent
     axes = found.axes
     assert axes.k == (1, 2, 3, 4, 5)
     assert axes.event_lengths == (32, 64, 128, 256, 512)
@@ -67,7 +67,7 @@ def test_counts_sizes_and_axes(name):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_pools(name):
-    found = system(name)
+    found = load_system(name)
     up = name == "epanet"
     assert found.pool == ((2, 4, 6, 8) if up else (0.1, 0.25, 0.5, 2, 4, 6, 8))
     states = {"is_AUX_on", "is_HEAT_on", "is_COOL_on"}
@@ -78,7 +78,7 @@ def test_pools(name):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_covariate_acts_on_every_target(name):
-    found = system(name)
+    found = load_system(name)
     order = [covariate.name for covariate in found.covariates]
     for target in found.targets:
         others = [other for other in order if other != target.primary.covariate]
@@ -90,13 +90,13 @@ def test_every_covariate_acts_on_every_target(name):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_shapes(name):
-    shapes = {covariate.name: covariate.shape for covariate in system(name).covariates}
+    shapes = {covariate.name: covariate.shape for covariate in load_system(name).covariates}
     assert {covariate for covariate, shape in shapes.items() if shape == "bell"} == BELL[name]
     assert set(shapes.values()) == {"step", "bell"}
 
 
 def test_marked_targets():
-    found = [target for name in SYSTEMS for target in system(name).targets]
+    found = [target for name in SYSTEMS for target in load_system(name).targets]
     assert [t.name for t in found if t.constant] == ["is_COOL_on", "flow_loop_e_1_far"]
     partial = {"demand_9", "flowrate_10", "flowrate_9", "velocity_10"}
     assert {target.name for target in found if target.partial} == partial
@@ -106,16 +106,16 @@ def test_marked_targets():
 def test_order_of_targets():
     epanet = [f"pressure_{j}" for j in JUNCTIONS] + ["pressure_2", "demand_9", "demand_2"]
     epanet += [f"flowrate_{p}" for p in PIPES] + ["flowrate_9"] + [f"velocity_{p}" for p in PIPES]
-    assert [target.name for target in system("epanet").targets] == epanet
+    assert [target.name for target in load_system("epanet").targets] == epanet
     quantities = ("cpu_demand", "cpu_usage", "cpu_utilization", "cpu_time_active", "power_draw")
     opendc = [f"{q}_host-{h}" for h in (0, 1) for q in quantities]
     for machine in (1019, 1023, 1026):
         opendc += [f"{q}_{machine}" for q in (*quantities[:2], quantities[3], "cpu_time_idle")]
-    assert [target.name for target in system("opendc").targets] == opendc
+    assert [target.name for target in load_system("opendc").targets] == opendc
     gridlabd = ["actual_power", "total_load", "hvac_load", "hvac_power", "fan_power"]
     gridlabd += ["air_temperature", "mass_temperature", "heating_demand"]
     gridlabd += ["is_AUX_on", "is_HEAT_on", "is_COOL_on"]
-    assert [target.name for target in system("gridlabd").targets] == gridlabd
+    assert [target.name for target in load_system("gridlabd").targets] == gridlabd
 
 
 # Provenance and form of the files
@@ -131,7 +131,7 @@ def responses(found):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_constant_has_its_provenance(name):
-    found = system(name)
+    found = load_system(name)
     assert set(found.legend) == {"P", "R"}
     letters = [setting.provenance for setting in found.settings]
     letters += [*found.provenance.values(), *found.pool_provenance.values()]
@@ -163,34 +163,34 @@ def test_every_constant_has_its_provenance(name):
 
 
 def test_provenance_where_one_response_mixes_both():
-    draw = system("opendc").target("power_draw_host-0").primary.response.provenance
+    draw = load_system("opendc").target("power_draw_host-0").primary.response.provenance
     assert (draw["pivot"], draw["slope"], draw["form"]) == ("P", "R", "R")
-    pressure = system("epanet").target("pressure_10").primary.response.provenance
+    pressure = load_system("epanet").target("pressure_10").primary.response.provenance
     assert pressure == {"form": "R", "scale": "P", "exponent": "R", "slope": "P"}
-    velocity = system("epanet").target("velocity_10").primary
+    velocity = load_system("epanet").target("velocity_10").primary
     assert velocity.response.provenance["scale"] == "R"
     assert velocity.provenance["covariate"] == "R"
-    jam = system("sumo").target("meanMaxJamLengthInMeters_e2_e_0").secondaries[0]
+    jam = load_system("sumo").target("meanMaxJamLengthInMeters_e2_e_0").secondaries[0]
     assert jam.provenance["weight"] == "P"
     assert set(jam.response.provenance.values()) == {"R"}
-    active = system("opendc").target("cpu_time_active_host-0")
+    active = load_system("opendc").target("cpu_time_active_host-0")
     weights = {other.covariate: other.provenance["weight"] for other in active.secondaries}
     assert weights["coreSpeed_host-0"] == "P"
     assert weights["memorySize_host-0"] == "R"
-    state = system("gridlabd").target("is_HEAT_on")
+    state = load_system("gridlabd").target("is_HEAT_on")
     assert (state.class_.provenance["clip"], state.provenance["up_only"]) == ("P", "R")
 
 
 def test_systems_pickle_and_targets_hash():
     for name in SYSTEMS:
-        found = system(name)
+        found = load_system(name)
         copy = pickle.loads(pickle.dumps(found))
         assert copy.targets == found.targets
         assert len(set(found.targets)) == len(found.targets)
 
 
 def test_import_starts_no_jax():
-    code = "import sys, whatif_jax.catalog as c; c.system('sumo'); print('jax' in sys.modules)"
+    code = "import sys, whatif_jax.catalog as c; c.load_system('sumo'); print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -206,7 +206,7 @@ def test_describe_overview_names_all_systems():
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_describe_system_names_everything(name):
-    found = system(name)
+    found = load_system(name)
     text = describe(name)
     for each in (*found.targets, *found.covariates, *found.classes):
         assert re.search(rf"^ +{re.escape(each.name)}\b", text, re.MULTILINE), each.name
@@ -239,7 +239,7 @@ def test_describe_target_shows_constants_with_provenance():
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_target_describes(name):
-    for target in system(name).targets:
+    for target in load_system(name).targets:
         text = describe(target.name)
         assert text == describe(f"{name}/{target.name}")
         assert len(re.findall(r"\br\d+\b", text)) >= len(target.secondaries)

@@ -1,8 +1,8 @@
-"""Constants of the four built-in systems against SPEC §2-§3, typed in by hand."""
+"""Constants of the four built-in systems against whatif-v1.md §2-§3, typed in by hand."""
 
 import pytest
 
-from whatif_jax.catalog import system
+from whatif_jax.catalog import load_system
 
 THERMAL = {
     "heat_fraction",
@@ -19,7 +19,7 @@ PIPES = (10, 11, 12, 21, 22, 31, 110, 111, 112, 113, 121, 122)
 
 
 def secondaries(system_name, target):
-    found = system(system_name).target(target).secondaries
+    found = load_system(system_name).target(target).secondaries
     return {
         other.covariate: (
             other.weight,
@@ -34,7 +34,7 @@ def secondaries(system_name, target):
 
 
 def primary(system_name, target):
-    found = system(system_name).target(target).primary
+    found = load_system(system_name).target(target).primary
     return found.covariate, found.direction, found.response.form, dict(found.response.constants)
 
 
@@ -42,7 +42,7 @@ def primary(system_name, target):
 
 
 def test_opendc_bases():
-    found = {c.name: (c.base, c.unit) for c in system("opendc").covariates}
+    found = {c.name: (c.base, c.unit) for c in load_system("opendc").covariates}
     assert list(found) == [
         f"{q}_host-{h}" for h in (0, 1) for q in ("coreCount", "coreSpeed", "memorySize")
     ]
@@ -99,7 +99,7 @@ def test_opendc_other_classes():
 
 
 def test_opendc_additive_classes():
-    assert system("opendc").target("cpu_utilization_host-0").class_.combine == "add"
+    assert load_system("opendc").target("cpu_utilization_host-0").class_.combine == "add"
     assert primary("opendc", "cpu_utilization_host-1") == (
         "coreCount_host-1",
         "inverse",
@@ -130,7 +130,7 @@ def test_opendc_additive_classes():
 
 
 def test_gridlabd_covariates():
-    found = system("gridlabd").covariates
+    found = load_system("gridlabd").covariates
     assert {c.name for c in found if "thermal" in c.groups} == THERMAL
     bases = {"base_power": 10, "nominal_power": 10, "heat_fraction": 0.05}
     bases |= {"temperature": 60, "breaker_amps": 60}
@@ -188,7 +188,7 @@ def test_gridlabd_power(target):
     ],
 )
 def test_gridlabd_other_classes(target, weights, scales, combine, clip):
-    class_ = system("gridlabd").target(target).class_
+    class_ = load_system("gridlabd").target(target).class_
     assert (class_.combine, class_.clip) == (combine, clip)
     for name, effect in secondaries("gridlabd", target).items():
         index = 0 if name in THERMAL else 1
@@ -223,7 +223,7 @@ def test_epanet_weight_rule():
         "flowrate": (0.04, 6),
         "velocity": (0.03, 6),
     }
-    for target in system("epanet").targets:
+    for target in load_system("epanet").targets:
         step, modulus = rules[target.class_.name]
         assert target.name.startswith(target.class_.name)
         for other in target.secondaries:
@@ -240,7 +240,7 @@ def test_epanet_weight_rule():
 def test_epanet_bases():
     found = {
         covariate.name: (covariate.base, covariate.unit)
-        for covariate in system("epanet").covariates
+        for covariate in load_system("epanet").covariates
     }
     demands = (1, 150, 150, 100, 150, 200, 150, 100, 100)
     diameters = (18, 14, 10, 10, 12, 6, 18, 10, 12, 8, 8, 6)
@@ -282,7 +282,7 @@ SUMO = {  # base, weight in additive classes, in multiplicative ones, sign in ea
 
 
 def test_sumo_secondaries():
-    found = system("sumo")
+    found = load_system("sumo")
     assert [c.name for c in found.covariates] == list(SUMO)
     for target in found.targets:
         additive = target.class_.name in {"delay", "jam_length"}
@@ -302,7 +302,9 @@ def test_sumo_secondaries():
 
 
 def test_sumo_bases():
-    assert {c.name: c.base for c in system("sumo").covariates} == {n: v[0] for n, v in SUMO.items()}
+    assert {c.name: c.base for c in load_system("sumo").covariates} == {
+        n: v[0] for n, v in SUMO.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from whatif_jax.catalog import CatalogError, load_system
 
-BREWERY = Path(__file__).parent / "data" / "user_system" / "brewery.toml"
+BREWERY = Path(__file__).parents[1] / "data" / "brewery.toml"
 POWER = (
     'primary = { covariate = "coolant_flow", direction = "direct", form = "power", exponent = 0.8 }'
 )

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from whatif_jax.catalog import builtin_systems, describe, load_system, system
+from whatif_jax.catalog import builtin_systems, describe, load_system
 
-FOLDER = Path(__file__).parent / "data" / "user_system"
+FOLDER = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture
@@ -69,12 +69,12 @@ def test_describes(brewery):
 def test_leaves_the_built_in_systems_alone(brewery):
     load_system(brewery)
     assert "brewery" not in builtin_systems()
-    assert system("opendc") is system("opendc")
+    assert load_system("opendc") is load_system("opendc")
 
 
 def test_reads_as_a_baseline(brewery):
-    baselines = pytest.importorskip("whatif_jax.tasks.systems")
-    loaded = baselines.load_baselines([brewery])
+    systems = pytest.importorskip("whatif_jax.tasks.systems")
+    loaded = systems.load_systems([brewery])
     assert loaded.targets == (("brewery", "cooling_power"), ("brewery", "tank_temperature"))
     series = loaded.series(loaded.row("brewery", "cooling_power"))
     assert series.shape == (2880,)

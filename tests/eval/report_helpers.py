@@ -54,8 +54,8 @@ def made_run(
     part = part.take(np.argsort(part.column("task_id")))
     ids, count = part.column("task_id"), len(part)
     # the same noise on a task in every run of one seed, whichever tasks are scored
-    noise = np.random.default_rng(seed).lognormal(0, 0.35, int(suite._whole.table.num_rows))[ids]
-    base = np.random.default_rng(99).lognormal(-1, 0.6, int(suite._whole.table.num_rows))[ids]
+    noise = np.random.default_rng(seed).lognormal(0, 0.35, int(suite.whole.table.num_rows))[ids]
+    base = np.random.default_rng(99).lognormal(-1, 0.6, int(suite.whole.table.num_rows))[ids]
     novel = part.column("future") == "novel"
     shrink = 1 - quality * np.where(novel, 0.55, 1.0)
     if quality > 0:
@@ -67,7 +67,7 @@ def made_run(
     direction = np.where(ids % 7 == 0, np.nan, np.clip(quality + 0.1 * np.sin(ids), 0, 1))
     metadata = {
         "suite": suite.name,
-        "fingerprint": suite._whole.fingerprint,
+        "fingerprint": suite.whole.fingerprint,
         "metric_version": metric_version,
         "forecaster": name,
         "version": "1",

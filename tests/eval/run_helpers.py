@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whatif_jax.evaluation.evaluate import per_row
+from whatif_jax import per_row
 
 MODULE = "tests.eval.run_helpers"
 # 44 tasks of one context, horizon, K and event shape: one program to compile.

@@ -15,8 +15,7 @@ pytest.importorskip("torch")
 from eval.forecasters.foundation import FoundationForecaster, in_blocks
 from tests.eval.documented_calls import documented
 from tests.eval.tiny_models import DECILES, PACKAGES, build, make
-from whatif_jax import load_suite
-from whatif_jax.evaluation.evaluate import evaluate
+from whatif_jax import evaluate, load_suite
 
 CONTEXT, HORIZON, ROWS = 1024, 128, 3
 OTHER_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)

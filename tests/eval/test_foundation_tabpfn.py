@@ -14,8 +14,7 @@ pytest.importorskip("tabpfn_time_series")
 
 from eval.forecasters import tabpfn
 from eval.forecasters.foundation import ModelError
-from whatif_jax import load_suite
-from whatif_jax.evaluation.evaluate import BatchInfo, evaluate
+from whatif_jax import BatchInfo, evaluate, load_suite
 
 CONTEXT, HORIZON = 1024, 128
 SECONDS = np.array([300.0, 60.0, 300.0])

@@ -30,8 +30,7 @@ from tests.eval.llm_server import (
     rows,
     written,
 )
-from whatif_jax import load_suite
-from whatif_jax.evaluation.evaluate import evaluate
+from whatif_jax import evaluate, load_suite
 
 pytestmark = needs_litellm
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.forecasters import make_forecaster
+from tests.evaluation_helpers import batches_of
 from tests.oracle.reference import reference_task
-from whatif_jax.evaluation.evaluate import plan
-from whatif_jax.evaluation.forecaster import make_batches
 
 sklearn_linear = pytest.importorskip("sklearn.linear_model")
 preprocessing = pytest.importorskip("sklearn.preprocessing")
@@ -71,28 +70,29 @@ def test_equal_to_scikit_learn_on_the_suite(suite):
     """1e-4 of the history's scale; what was collinear before rounding is compared unrounded."""
     few = suite.take(sample(suite))
     rows = {row["task_id"]: row for row in few.table.to_pylist()}
-    base = few.baselines
+    base = few.systems
     worst, rounded, collinear = dict.fromkeys(KINDS, 0.0), 0, 0
-    for ids in plan(few, 16):
-        for batch in make_batches(few, ids, 16):
-            parts = batch.task.history_covariates, batch.task.future_covariates
-            known = np.concatenate(parts, axis=2)[:, : batch.k].swapaxes(1, 2)
-            ours = {kind: forecast(kind, batch.task.history, known) for kind in worst}
-            history = np.asarray(batch.task.history, np.float64)
-            for i, task_id in enumerate(batch.task_ids.tolist()):
-                covariates = known[i].astype(np.float64)
-                before = covariates[: history.shape[1]]
-                collinear += np.linalg.matrix_rank(before - before.mean(axis=0)) < batch.k
-                for kind in worst:
-                    if kind != "ridge" and rounding_is_a_direction(before):
-                        rounded += 1
-                        row = rows[task_id]
-                        series = base.series(base.row(row["system"], row["target"]))
-                        task = reference_task(row, series.astype(np.float64))
-                        exact = [task["history_covariates"], task["future_covariates"]]
-                        covariates = np.concatenate(exact, axis=1).T
-                    wrong = np.abs(ours[kind][i] - expected(history[i], covariates, kind)).max()
-                    worst[kind] = max(worst[kind], wrong / np.abs(history[i]).max())
+    for ids in batches_of(few):
+        task = few.batch(ids, 16).task
+        k = rows[ids[0]]["k"]
+        parts = task.history_covariates, task.future_covariates
+        known = np.concatenate(parts, axis=2)[:, :k].swapaxes(1, 2)
+        ours = {kind: forecast(kind, task.history, known) for kind in worst}
+        history = np.asarray(task.history, np.float64)
+        for i, task_id in enumerate(ids.tolist()):
+            covariates = known[i].astype(np.float64)
+            before = covariates[: history.shape[1]]
+            collinear += np.linalg.matrix_rank(before - before.mean(axis=0)) < k
+            for kind in worst:
+                if kind != "ridge" and rounding_is_a_direction(before):
+                    rounded += 1
+                    row = rows[task_id]
+                    series = base.series(base.row(row["system"], row["target"]))
+                    exact = reference_task(row, series.astype(np.float64))
+                    exact = [exact["history_covariates"], exact["future_covariates"]]
+                    covariates = np.concatenate(exact, axis=1).T
+                wrong = np.abs(ours[kind][i] - expected(history[i], covariates, kind)).max()
+                worst[kind] = max(worst[kind], wrong / np.abs(history[i]).max())
     assert max(worst.values()) < TOLERANCE, worst
     assert collinear > 20, "the sample should hold collinear tasks"
     assert rounded > 3, "and some collinear but for rounding"

@@ -10,8 +10,8 @@ from eval.forecasters import FORECASTERS, PAIRED_FEATURES, make_forecaster
 from eval.forecasters.base import require, select_levels
 from eval.forecasters.pairs import draw_pairs, feature_rows, pair_count
 from eval.forecasters.tuned import sample_pairs
-from whatif_jax.evaluation.evaluate import BatchInfo, check_rows, evaluate, evaluate_batch, plan
-from whatif_jax.evaluation.forecaster import make_batches
+from tests.evaluation_helpers import batches_of
+from whatif_jax import BatchInfo, check_rows, evaluate, evaluate_batch
 
 ROUNDING, EXACT = 1e-6, 1e-12  # as in test_regressions
 
@@ -71,38 +71,39 @@ def test_equal_to_scikit_learn_on_the_same_pairs(few, kind, variant):
     linear = pytest.importorskip("sklearn.linear_model")
     preprocessing = pytest.importorskip("sklearn.preprocessing")
     forecaster, compared = make_forecaster(f"{kind}-paired-{variant}"), 0
-    for ids in plan(few, 16)[:4]:
+    for ids in batches_of(few)[:4]:
         ours = evaluate_batch(forecaster, few, ids[:3], batch_size=16).quantiles
         ours = dict(zip(sorted(ids[:3].tolist()), ours, strict=True))
-        for batch in make_batches(few, ids[:3], 16):
-            horizon = batch.task.future.shape[1]
-            for i, task_id in enumerate(batch.task_ids.tolist()):
-                past = np.asarray(batch.task.history[i], np.float64)
-                parts = batch.task.history_covariates[i], batch.task.future_covariates[i]
-                known = np.concatenate(parts, axis=1)[: batch.k].astype(np.float64)
-                origin, ahead = map(np.asarray, sample_pairs(task_id, len(past), horizon))
-                steps, now = np.arange(1, horizon + 1), np.full(horizon, len(past) - 1)
-                features = PAIRED_FEATURES[variant]
-                rows = feature_rows(past, known, origin, ahead, features, np).T
-                after = feature_rows(past, known, now, steps, features, np).T
-                scaler = preprocessing.StandardScaler().fit(rows)
-                values = np.linalg.svd(scaler.transform(rows), compute_uv=False) / 100
-                if np.any((values > EXACT * values[0]) & (values < ROUNDING * values[0])):
-                    continue  # rounding to float32 as a direction: see linear.py
-                target = past[origin + ahead]
-                model = linear.LinearRegression() if kind == "linear" else linear.Ridge(10.0)
-                model.fit(scaler.transform(rows), target)
-                theirs = model.predict(scaler.transform(after))
-                wrong = np.abs(ours[task_id][:, 0] - theirs).max() / np.abs(past).max()
-                assert wrong < 1e-4, task_id
-                compared += 1
+        task = few.batch(ids[:3]).task
+        horizon = task.future.shape[1]
+        for i, task_id in enumerate(ids[:3].tolist()):
+            past = np.asarray(task.history[i], np.float64)
+            parts = task.history_covariates[i], task.future_covariates[i]
+            real = np.asarray(task.covariate_mask[i])
+            known = np.concatenate(parts, axis=1)[real].astype(np.float64)
+            origin, ahead = map(np.asarray, sample_pairs(task_id, len(past), horizon))
+            steps, now = np.arange(1, horizon + 1), np.full(horizon, len(past) - 1)
+            features = PAIRED_FEATURES[variant]
+            rows = feature_rows(past, known, origin, ahead, features, np).T
+            after = feature_rows(past, known, now, steps, features, np).T
+            scaler = preprocessing.StandardScaler().fit(rows)
+            values = np.linalg.svd(scaler.transform(rows), compute_uv=False) / 100
+            if np.any((values > EXACT * values[0]) & (values < ROUNDING * values[0])):
+                continue  # rounding to float32 as a direction: see linear.py
+            target = past[origin + ahead]
+            model = linear.LinearRegression() if kind == "linear" else linear.Ridge(10.0)
+            model.fit(scaler.transform(rows), target)
+            theirs = model.predict(scaler.transform(after))
+            wrong = np.abs(ours[task_id][:, 0] - theirs).max() / np.abs(past).max()
+            assert wrong < 1e-4, task_id
+            compared += 1
     assert compared >= 8
 
 
 def test_a_task_has_the_same_pairs_in_any_batch(few):
     """`evaluate`'s own check of rows passes, and padding brings no other task's pairs."""
     forecaster = make_forecaster("linear-paired-z-s")
-    ids = plan(few, 16)[0]
+    ids = batches_of(few)[0]
     whole = evaluate_batch(forecaster, few, ids, batch_size=16).scores.to_pylist()
     check_rows(forecaster, few, ids[:4], batch_size=16)
     alone = evaluate_batch(forecaster, few, ids[1:2], batch_size=16).scores.to_pylist()
@@ -118,7 +119,7 @@ def test_paired_training_of_a_short_context_is_refused(kind):
 
 
 def test_xgboost_is_what_the_spec_asks_for(few, arrays):
-    """Equal to `XGBRegressor` with SPEC §7's settings, and its rows are independent."""
+    """Equal to `XGBRegressor` with scores.md's settings, and its rows are independent."""
     xgboost = pytest.importorskip("xgboost")
     pytest.importorskip("sklearn")
     two = few.take([0, 20])
@@ -145,9 +146,7 @@ def test_xgboost_with_paired_training(few):
     info = BatchInfo(np.array([5, 6]), np.ones(2))
     both = forecaster(history, covariates, 10, (0.5,), info=info)
     assert both.shape == (2, 10, 1)
-    alone = forecaster(
-        history[1:], covariates[1:], 10, (0.5,), info=BatchInfo(*(x[1:] for x in info))
-    )
+    alone = forecaster(history[1:], covariates[1:], 10, (0.5,), info=info.take(slice(1, None)))
     np.testing.assert_array_equal(both[1:], alone)
     assert np.corrcoef(both[:, :, 0].ravel(), covariates[:, 120:, 0].ravel())[0, 1] > 0.8
 

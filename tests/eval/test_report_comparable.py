@@ -178,7 +178,7 @@ def test_intervals_of_the_leaderboard_are_by_pair_and_by_target(comparison, tabl
                                for end in ("low", "high"))  # fmt: skip
     note = tables["leaderboard"].note
     for text in ("this suite's targets", "other targets of these kinds", "of raw errors",
-                 "compares clipped ratios", "for one series, without compilation"):  # fmt: skip
+                 "for one series, without compilation"):  # fmt: skip
         assert text in note
 
 

@@ -21,8 +21,7 @@ from eval.run import plan_run, run
 from eval.sampling import browse_sample
 from tests.eval import run_helpers
 from tests.eval.run_helpers import MODULE, WHERE, WHERE_OPTIONS
-from whatif_jax import Suite, load_suite
-from whatif_jax.evaluation.evaluate import ForecasterError, evaluate, evaluate_batch
+from whatif_jax import ForecasterError, Suite, evaluate, evaluate_batch, load_suite
 
 CHECKOUT = Path(__file__).parents[2]
 

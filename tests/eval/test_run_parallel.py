@@ -10,8 +10,7 @@ from eval.results import ResultsError
 from eval.run import plan_run, run
 from tests.eval import run_helpers
 from tests.eval.run_helpers import WHERE
-from whatif_jax import Suite, load_suite
-from whatif_jax.evaluation.evaluate import BatchInfo, ForecasterError
+from whatif_jax import BatchInfo, ForecasterError, Suite, load_suite
 
 pytest.importorskip("joblib")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.oracle import scores as oracle
 from tests.score_cases import KINDS, LEVELS, Case, batch, random_case
-from whatif_jax import metrics
+from whatif_jax.evaluation import metrics
 
 CLOSE = 1e-6  # relative, of float32 kernels to float64
 SHAPES = [(2, 1), (300, 127), (1500, 864)]

@@ -1,4 +1,6 @@
-"""The policy of SPEC §7, case by case."""
+"""The policy of scores, case by case."""
+
+import dataclasses
 
 import jax
 import numpy as np
@@ -9,18 +11,19 @@ from hypothesis.extra import numpy as npst
 
 from tests.oracle import scores as oracle
 from tests.score_cases import KINDS, LEVELS, Case, batch, random_case
-from whatif_jax import scoring
-from whatif_jax.evaluation.scoring import Scores, error_ratio, repair_batch, score, score_batch
+from whatif_jax.evaluation import scoring
+from whatif_jax.evaluation.scoring import Scores, error_ratio, repair, score, score_batch
 
 CLOSE = 1e-6
+jitted_repair = jax.jit(repair)
 CONTEXT, HORIZON = 21, 6
+FIELDS = tuple(field.name for field in dataclasses.fields(Scores))
 ERRORS = ("wql", "wape", "mase", "rmse", "effect_size_error")
 
 
 def score_all(cases: list[Case], levels=LEVELS) -> Scores:
     stacked = batch(cases)
-    arrays, masks = stacked[:4], stacked[4:]
-    return jax.tree.map(np.asarray, score_batch(*arrays, levels, *masks))
+    return jax.device_get(score_batch(stacked.task, stacked.quantiles, levels))
 
 
 def score_one(case: Case, levels=LEVELS) -> Scores:
@@ -38,7 +41,7 @@ def naive_of(case: Case) -> Case:
 
 
 def assert_same(a: Scores, b: Scores, but: tuple[str, ...] = ()) -> None:
-    for name in Scores._fields:
+    for name in FIELDS:
         if name not in but:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
 
@@ -58,7 +61,7 @@ def test_scores_equal_the_hand_computation(broken):
     ours = score_all(cases)
     theirs = [oracle.score(*case[:4], LEVELS, *case[4:]) for case in cases]
     assert ours.imputed.any() == broken and ours.crossings.any()
-    for name in Scores._fields:
+    for name in FIELDS:
         expected = np.array([row[name] for row in theirs])
         np.testing.assert_allclose(getattr(ours, name), expected, rtol=CLOSE, atol=0, err_msg=name)
 
@@ -131,11 +134,10 @@ def test_padding_is_not_looked_at():
     ],
 )
 def test_the_naive_forecast_is_the_last_real_value(history, mask, last):
-    quantiles = np.full((1, 3, 9), np.nan, np.float32)
-    history = np.array([history], np.float32)
-    found = repair_batch(quantiles, history, np.array([mask]), np.ones((1, 3), bool))
-    assert found.imputed[0]
-    np.testing.assert_array_equal(found.quantiles, np.full((1, 3, 9), last))
+    case = a_case()._replace(history=np.float32(history), history_mask=np.array(mask))
+    found = jitted_repair(case.task, np.full((HORIZON, 9), np.nan, np.float32))
+    assert found.imputed
+    np.testing.assert_array_equal(found.quantiles, np.full((HORIZON, 9), last))
 
 
 def test_zero_policy():
@@ -207,7 +209,7 @@ def test_a_row_does_not_depend_on_its_companions():
     order = rng.permutation(len(cases))
     apart = score_all([cases[row] for row in order])
     assert_same(jax.tree.map(lambda values: values[order], together), apart)
-    one = jax.jit(score, static_argnums=4)(*cases[1][:4], LEVELS, *cases[1][4:])
+    one = jax.jit(score, static_argnums=2)(cases[1].task, cases[1].quantiles, LEVELS)
     for name in ERRORS:
         assert getattr(one, name) == pytest.approx(getattr(together, name)[1], rel=CLOSE)
 
@@ -249,16 +251,17 @@ def test_errors_are_never_nan_and_no_hole_makes_one_smaller(data):
 @settings(deadline=None, max_examples=100)
 @given(anything((HORIZON, 9)), npst.arrays(bool, HORIZON))
 def test_repaired_quantiles_are_the_sorted_ones(quantiles, mask):
-    history = np.arange(CONTEXT, dtype=np.float32)[None]
-    found = repair_batch(quantiles[None], history, np.ones((1, CONTEXT), bool), mask[None])
-    if found.imputed[0]:
+    history = np.arange(CONTEXT, dtype=np.float32)
+    task = a_case()._replace(history=history, future_mask=mask).task
+    found = jax.device_get(jitted_repair(task, quantiles))
+    if found.imputed:
         assert not np.isfinite(quantiles[mask]).all()
-        assert (found.quantiles == CONTEXT - 1).all() and found.crossings[0] == 0
+        assert (found.quantiles == CONTEXT - 1).all() and found.crossings == 0
     else:
         real = quantiles[mask]
-        np.testing.assert_array_equal(found.quantiles[0][mask], np.sort(real, axis=1))
-        assert found.crossings[0] == (real[:, 1:] < real[:, :-1]).sum()
-        assert (found.quantiles[0][~mask] == CONTEXT - 1).all()
+        np.testing.assert_array_equal(found.quantiles[mask], np.sort(real, axis=1))
+        assert found.crossings == (real[:, 1:] < real[:, :-1]).sum()
+        assert (found.quantiles[~mask] == CONTEXT - 1).all()
 
 
 def test_a_model_against_itself_has_ratio_one():

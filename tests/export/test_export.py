@@ -21,7 +21,7 @@ from tests.export_helpers import (
     tiny,
     write,
 )
-from whatif_jax.catalog import system as builtin
+from whatif_jax.catalog import load_system as builtin
 from whatif_jax.export import parquet as parquet_format
 from whatif_jax.export.card import about, card
 from whatif_jax.export.folder import JOURNAL
@@ -181,7 +181,7 @@ def test_base_installation_is_enough():
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
     ).stdout
     for name in ("pandas", "datasets", "fev", "gluonts", "mlcroissant", "torch"):
         assert f"'{name}'" not in found

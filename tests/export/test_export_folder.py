@@ -75,7 +75,7 @@ def test_resumes_after_a_kill(tmp_path, monkeypatch):
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(KILLED), *map(str, arguments)],
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
     )
     try:
         assert process.stdout.readline() == b"half written\n"

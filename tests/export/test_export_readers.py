@@ -258,14 +258,14 @@ def test_files_of_one_group_are_split(monkeypatch):
      (0.5, "500ms"), (0.000001, "1us")],
 )  # fmt: skip
 def test_frequencies(seconds, text):
-    system = dataclasses.replace(small_suite().systems[0], step_seconds=seconds)
+    system = dataclasses.replace(small_suite().catalog[0], step_seconds=seconds)
     assert frequency(system) == text
     pandas = pytest.importorskip("pandas")
     assert pandas.tseries.frequencies.to_offset(text) == pandas.Timedelta(seconds=seconds)
 
 
 def test_a_step_finer_than_timestamps_is_refused():
-    system = dataclasses.replace(small_suite().systems[0], step_seconds=1e-7)
+    system = dataclasses.replace(small_suite().catalog[0], step_seconds=1e-7)
     with pytest.raises(ExportError, match=r"step_seconds: 1e-07 \(.*\); expected whole micro"):
         step_microseconds(system)
 
@@ -275,4 +275,4 @@ def test_names_that_are_no_folders_are_refused(tmp_path):
     names = pa.array(["../up"] * len(suite))
     table = suite.table.set_column(suite.table.schema.get_field_index("system"), "system", names)
     with pytest.raises(ExportError, match=r"system: '\.\./up'; expected letters, digits"):
-        grouped(type(suite)("odd", table, suite.systems))
+        grouped(type(suite)("odd", table, suite.catalog))

@@ -1,1 +1,1 @@
-"""Independent float64 NumPy reading of SPEC §2-§8; shares no code with whatif_jax."""
+"""Independent float64 NumPy reading of whatif-v1.md §2-§8; shares no code with whatif_jax."""

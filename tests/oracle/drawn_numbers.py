@@ -1,4 +1,4 @@
-"""What SPEC §4 and §5 say of the numbers in a manifest row: a check and a draw."""
+"""What whatif-v1.md §4 and §5 say of the numbers in a manifest row: a check and a draw."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ ROUNDING = 1e-6  # relative; the manifest keeps float32
 
 
 def check_drawn_numbers(row: dict, largest_k: int = COVARIATE_COUNTS[-1]) -> list[str]:
-    """Every way in which a manifest row departs from SPEC §4 and §5; empty where it does not.
+    """Every way in which a manifest row departs from whatif-v1.md §4 and §5; empty if none.
 
     `largest_k` may be raised for rows outside the benchmark, which takes at most 5 covariates.
     """
@@ -63,7 +63,7 @@ def _check_axes(row: dict, largest_k: int) -> list[str]:
 
 
 def _check_window(row: dict) -> list[str]:
-    """Context, horizon, event count, event starts and the window's place (SPEC §5)."""
+    """Context, horizon, event count, event starts and the window's place (whatif-v1.md §5)."""
     system = SYSTEMS[row["system"]]
     nominal, horizon = system.contexts[row["context_pair"]]
     length = row["event_length"]
@@ -88,7 +88,7 @@ def _check_window(row: dict) -> list[str]:
 
 
 def _check_history_factors(row: dict) -> list[str]:
-    """Pool, and one direction an event (SPEC §4)."""
+    """Pool, and one direction an event (whatif-v1.md §4)."""
     system = SYSTEMS[row["system"]]
     pool = {float(np.float32(value)) for value in system.pool}
     signs = directions(system.name, row["target"], row["covariates"])
@@ -106,7 +106,7 @@ def _check_history_factors(row: dict) -> list[str]:
 
 
 def _check_future_factors(row: dict) -> list[str]:
-    """Replay repeats an event whole; Novel lies past the history by the drawn amount (SPEC §4)."""
+    """Replay repeats an event whole; Novel lies past the history as drawn (whatif-v1.md §4)."""
     future = np.array(row["future_factors"], dtype=np.float32)
     history = np.array([list(event) for event in row["factors"]], dtype=np.float32)
     if row["future"] == "replay":
@@ -126,7 +126,7 @@ def _check_future_factors(row: dict) -> list[str]:
 
 
 def check_pair(replay: dict, novel: dict) -> list[str]:
-    """A pair is one history with its Replay and Novel futures (SPEC §1)."""
+    """A pair is one history with its Replay and Novel futures (whatif-v1.md §1)."""
     problems = []
     for column in sorted(set(replay) - {"task_id", "future", "future_factors"}):
         if not np.array_equal(replay[column], novel[column]):
@@ -153,11 +153,11 @@ def draw_row(
     future: str | None = None,
     task_id: int = 0,
 ) -> dict:
-    """A manifest row that SPEC §4 and §5 allow; axes not given are drawn.
+    """A manifest row that whatif-v1.md §4 and §5 allow; axes not given are drawn.
 
     `k` may be anything up to the number of covariates of the system. A generator in the same
     state, asked for the other future, gives the other task of the pair. The numbers are not
-    those of the frozen suite, whose generator SPEC does not name.
+    those of the frozen suite, whose generator whatif-v1.md does not name.
     """
     table = SYSTEMS[system]
     k = int(generator.choice(COVARIATE_COUNTS)) if k is None else k

@@ -1,11 +1,11 @@
-"""EPANET: covariates, targets and responses (SPEC §2 and §3).
+"""EPANET: covariates, targets and responses (whatif-v1.md §2 and §3).
 
 Bases are those of the stock Net1 network in its own units: GPM, ft, in, Hazen-Williams C.
 """
 
 from .forms import DIRECT, Covariate, Primary, Secondary, floored
 
-DEMANDS = {  # junction 10 demands 0 there: its covariate's base is 1 (SPEC §2)
+DEMANDS = {  # junction 10 demands 0 there: its covariate's base is 1 (whatif-v1.md §2)
     "10": 1.0,
     "11": 150.0,
     "12": 150.0,
@@ -54,7 +54,7 @@ SECONDARY_WEIGHT = {
 
 
 def primary(target: str) -> Primary:
-    """y*(1 + c*(f^0.4-1) + 0.09*(f-1)), c by element (SPEC §3)."""
+    """y*(1 + c*(f^0.4-1) + 0.09*(f-1)), c by element (whatif-v1.md §3)."""
     quantity, element = target.split("_")
     c = 1.0
     if target == "flowrate_9":
@@ -77,11 +77,11 @@ def primary(target: str) -> Primary:
 
 
 def factor(f, strength, ybar):
-    """EPANET's ratio is the factor itself: 1 + (s*w)(f^0.4-1) + 0.01(s*w)(f-1) (SPEC §3)."""
+    """The ratio is the factor itself: 1 + (s*w)(f^0.4-1) + 0.01(s*w)(f-1) (whatif-v1.md §3)."""
     return 1 + strength * (floored(f) ** 0.4 - 1) + 0.01 * strength * (f - 1)
 
 
 def secondary(target: str, covariate: str) -> Secondary:
-    """The weight follows from the character codes of the covariate's name (SPEC §3)."""
+    """The weight follows from the character codes of the covariate's name (whatif-v1.md §3)."""
     weight = SECONDARY_WEIGHT[target.split("_")[0]]
     return Secondary(DIRECT, weight(sum(ord(letter) for letter in covariate)), factor)

@@ -1,4 +1,4 @@
-"""GridLAB-D: covariates, targets and responses (SPEC §2 and §3)."""
+"""GridLAB-D: covariates, targets and responses (whatif-v1.md §2 and §3)."""
 
 import numpy as np
 
@@ -112,12 +112,12 @@ POWER_RATIOS = {
 
 
 def primary(target: str) -> Primary:
-    """The row of SPEC §3's primary table."""
+    """The row of whatif-v1.md §3's primary table."""
     return PRIMARY[target]
 
 
 def secondary(target: str, covariate: str) -> Secondary:
-    """The class's row of SPEC §3's secondary table; only a thermal covariate is told apart."""
+    """The class's row of the secondary table (whatif-v1.md §3); thermal ones are told apart."""
     thermal = covariate in THERMAL
     if target in POWERS:
         if covariate in POWER_RATIOS:

@@ -1,4 +1,4 @@
-"""Where events lie in a history and how many there are (SPEC §5).
+"""Where events lie in a history and how many there are (whatif-v1.md §5).
 
 The percentages are taken in whole numbers, so that no rounding of 0.58 decides a layout.
 """

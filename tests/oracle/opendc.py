@@ -1,4 +1,4 @@
-"""OpenDC: covariates, targets and responses (SPEC §2 and §3)."""
+"""OpenDC: covariates, targets and responses (whatif-v1.md §2 and §3)."""
 
 import numpy as np
 
@@ -115,14 +115,14 @@ SECONDARY = {
 
 
 def primary(target: str) -> Primary:
-    """The quantity's primary, on the host of the target (SPEC §3)."""
+    """The quantity's primary, on the host of the target (whatif-v1.md §3)."""
     quantity, element = target.rsplit("_", 1)
     kind, direction, response = PRIMARY[quantity]
     return Primary(f"{kind}_{HOST[element]}", direction, response)
 
 
 def secondary(target: str, covariate: str) -> Secondary:
-    """The quantity's row for this covariate; hosts mirror each other (SPEC §3)."""
+    """The quantity's row for this covariate; hosts mirror each other (whatif-v1.md §3)."""
     quantity, element = target.rsplit("_", 1)
     kind, host = covariate.split("_")
     side = "same" if host == HOST[element] else "other"

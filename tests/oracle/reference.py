@@ -1,4 +1,4 @@
-"""One task at a time in float64, from a manifest row and a baseline (SPEC §4, §6 and §8).
+"""One task at a time in float64, from a manifest row and a baseline (whatif-v1.md §4, §6 and §8).
 
 `reference_task` is what the tests compare with and what the benchmark calls the plain loop: a
 loop over tasks and over the events of a task, whole windows at a time.
@@ -27,7 +27,7 @@ SMALLEST_EFFECT = 0.10
 
 
 def bell(length: int) -> np.ndarray:
-    """The bell over a window of `length` steps, 1 at its middle (SPEC §4)."""
+    """The bell over a window of `length` steps, 1 at its middle (whatif-v1.md §4)."""
     steps = np.arange(length)
     return np.exp(-0.5 * ((steps - (length - 1) / 2) / (length / 6)) ** 2)
 
@@ -42,7 +42,7 @@ def window_factors(covariates, peaks, bell_of_window: np.ndarray) -> list:
 
 
 def reference_task(row: dict, series) -> dict:
-    """The values of one manifest row (SPEC §8), in float64.
+    """The values of one manifest row (whatif-v1.md §8), in float64.
 
     `row` holds the manifest's columns; `series` is the whole baseline of the row's target.
     Returns history [context], future [horizon], future_baseline [horizon], history_covariates
@@ -88,7 +88,7 @@ def _parts(row: dict, series) -> tuple:
 
 
 def _future(row: dict, covariates, bases, series, ybar) -> dict:
-    """The future's columns: one event over the whole horizon (SPEC §4)."""
+    """The future's columns: one event over the whole horizon (whatif-v1.md §4)."""
     horizon = row["horizon"]
     baseline = series[row["window_start"] + row["context"] :][:horizon].copy()
     factors = window_factors(covariates, row["future_factors"], bell(horizon))
@@ -100,7 +100,7 @@ def _future(row: dict, covariates, bases, series, ybar) -> dict:
 
 
 def effect_over_window(system: str, y: np.ndarray, x: np.ndarray, tolerance: float) -> float:
-    """The mean relative change of an event's window (SPEC §6); 0 where every step is dead."""
+    """The mean relative change of an event's window (whatif-v1.md §6); 0 if every step is dead."""
     moved = np.abs(x - y)
     small = np.abs(y) < tolerance
     dead = small & (moved < tolerance)
@@ -111,7 +111,7 @@ def effect_over_window(system: str, y: np.ndarray, x: np.ndarray, tolerance: flo
 
 
 def verify(row: dict, series) -> tuple[bool, bool, list[float]]:
-    """Whether the history and the future pass (SPEC §6), and every event's effect, future last.
+    """Whether history and future pass (whatif-v1.md §6), and every event's effect, future last.
 
     A task is kept where both pass; a failed history takes both tasks of its pair. A constant
     baseline passes nothing, and its effects are given as 0.

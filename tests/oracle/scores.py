@@ -1,4 +1,4 @@
-"""Scores of one task by hand: SPEC §7 in float64 NumPy, step by step, no code of whatif_jax."""
+"""Scores of one task by hand: scores.md in float64 NumPy, step by step, no code of whatif_jax."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ DEAD_ZONE = 0.01
 
 
 def _share(error: float, size: float) -> float:
-    """Error / size with SPEC §7's zero policy."""
+    """Error / size with scores.md's zero policy."""
     if size > 0:
         return error / size
     return math.inf if error > 0 else 0.0
@@ -105,7 +105,7 @@ def naive(history, mask) -> float:
 
 
 def score(target, future_baseline, history, quantiles, levels, history_mask, future_mask) -> dict:
-    """All scores of one task by the policy of SPEC §7."""
+    """All scores of one task by the policy of scores.md."""
     quantiles = np.array(quantiles)
     levels = levels if quantiles.shape[1] > 1 else (0.5,)
     imputed = not np.isfinite(quantiles[future_mask]).all()

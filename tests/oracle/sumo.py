@@ -1,4 +1,4 @@
-"""SUMO: covariates, targets and responses (SPEC §2 and §3)."""
+"""SUMO: covariates, targets and responses (whatif-v1.md §2 and §3)."""
 
 import numpy as np
 
@@ -96,13 +96,13 @@ PRIMARY = {
 
 
 def primary(target: str) -> Primary:
-    """The one row of SPEC §3's primary table whose target this is."""
+    """The one row of whatif-v1.md §3's primary table whose target this is."""
     (found,) = (row for start, row in PRIMARY.items() if target.startswith(start))
     return found
 
 
 def secondary(target: str, covariate: str) -> Secondary:
-    """s*w*d*ybar*g_0.3(f) on jam length and delay, f^(0.3 d) on the others (SPEC §3)."""
+    """s*w*d*ybar*g_0.3(f) on jam length and delay, f^(0.3 d) on the others (whatif-v1.md §3)."""
     if target in ADDITIVE:
         direction = INVERSE if covariate in INVERSE_ADDITIVE else DIRECT
         return Secondary(

@@ -1,4 +1,4 @@
-"""The four systems assembled, and the response of a target to several covariates (SPEC §2-§5)."""
+"""The four systems assembled, and a target's response to covariates (whatif-v1.md §2-§5)."""
 
 from functools import cache
 
@@ -28,18 +28,18 @@ SYSTEMS = {
 
 @cache
 def primary(system: str, target: str) -> Primary:
-    """The covariate that owns `target`, its direction and its response (SPEC §3)."""
+    """The covariate that owns `target`, its direction and its response (whatif-v1.md §3)."""
     return MODULES[system].primary(target)
 
 
 @cache
 def secondary(system: str, target: str, covariate: str) -> Secondary:
-    """How `covariate` acts on `target` besides the primary (SPEC §3)."""
+    """How `covariate` acts on `target` besides the primary (whatif-v1.md §3)."""
     return MODULES[system].secondary(target, covariate)
 
 
 def additive(system: str, target: str) -> bool:
-    """Whether the target's class adds its secondary effects or multiplies by them (SPEC §3)."""
+    """Whether the target's class adds its secondary effects or multiplies (whatif-v1.md §3)."""
     if system == "opendc":
         return target.startswith(("cpu_utilization", "power_draw"))
     if system == "gridlabd":
@@ -48,18 +48,18 @@ def additive(system: str, target: str) -> bool:
 
 
 def state(system: str, target: str) -> bool:
-    """Whether the target is clipped to [1, 2] and only ever pushed up (SPEC §3 and §4)."""
+    """Whether the target is clipped to [1, 2] and only ever pushed up (whatif-v1.md §3 and §4)."""
     return system == "gridlabd" and target in gridlabd.STATES
 
 
 def up_only(system: str, target: str) -> bool:
-    """Whether the target's events have one direction only, up (SPEC §4)."""
+    """Whether the target's events have one direction only, up (whatif-v1.md §4)."""
     return system == "epanet" or state(system, target)
 
 
 @cache
 def covariates_of(system: str, target: str, k: int) -> tuple[str, ...]:
-    """The primary, then the first k-1 others in the system's order (SPEC §4)."""
+    """The primary, then the first k-1 others in the system's order (whatif-v1.md §4)."""
     first = primary(system, target).covariate
     others = [covariate.name for covariate in SYSTEMS[system].covariates if covariate.name != first]
     if not 1 <= k <= len(others) + 1:
@@ -81,7 +81,7 @@ def covariate_table(system: str) -> dict:
 
 
 def dampening(factors):
-    """s = 1 / (1 + 0.5 * sum over all active covariates of |ln f|), per step (SPEC §3)."""
+    """s = 1 / (1 + 0.5 * sum over all active covariates of |ln f|), per step (whatif-v1.md §3)."""
     total = 0.0
     for f in factors:
         total = total + np.abs(np.log(np.maximum(f, SMALLEST_FACTOR)))
@@ -89,7 +89,7 @@ def dampening(factors):
 
 
 def respond(system: str, target: str, covariates, y, factors, ybar):
-    """The target under an event (SPEC §3).
+    """The target under an event (whatif-v1.md §3).
 
     `covariates` starts with the primary; `factors` holds, for each, a number or an array that
     broadcasts against the baseline `y`; `ybar` is mean |y| of the whole baseline.

@@ -12,7 +12,7 @@ from simulators.errors import SimulatorError
 from simulators.gridlabd.weather import check_weather
 from simulators.isolation import run_isolated
 
-BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "gridlabd.parquet"
+BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "catalog" / "gridlabd.parquet"
 
 
 def test_one_day(gridlabd_run):

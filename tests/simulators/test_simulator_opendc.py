@@ -14,7 +14,7 @@ from simulators.isolation import run_isolated
 from simulators.opendc.replay import Host, max_min_share, replay_host
 from simulators.opendc.trace import Machine, find_trace, read_trace
 
-BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "opendc.parquet"
+BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "catalog" / "opendc.parquet"
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from simulators.opendc import program
 from simulators.opendc.trace import HOSTS, MACHINES, find_trace, read_trace
 from simulators.recording import check_recording
 
-BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "opendc.parquet"
+BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "catalog" / "opendc.parquet"
 
 # What the program does, in loops over the experiment's own JSON: it samples every 300 s until the
 # last task ends, prints times in whole seconds, and adds a last sample of each task off the grid.

@@ -11,7 +11,7 @@ from simulators.catalog import SYSTEMS, runner
 from simulators.errors import SimulatorError
 from simulators.recording import Recording, check_recording, check_timestamps, last_seen
 
-BASELINES = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines"
+BASELINES = Path(__file__).resolve().parents[2] / "whatif_jax" / "catalog"
 
 
 def recording(**columns: list[float]) -> Recording:

@@ -16,7 +16,7 @@ from simulators.isolation import run_isolated
 from simulators.sumo.inputs import departures
 from simulators.sumo.outputs import read_series, read_statistics
 
-BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "baselines" / "sumo.parquet"
+BASELINE = Path(__file__).resolve().parents[2] / "whatif_jax" / "catalog" / "sumo.parquet"
 
 
 def test_twenty_minutes_of_night(sumo_run):

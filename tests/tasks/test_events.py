@@ -19,7 +19,7 @@ from whatif_jax.tasks.events import (
 
 
 def test_printed_contexts():
-    # SPEC §5 [P]
+    # whatif-v1.md §5 [P]
     assert context_for(1024, 512, 2) == 1876
     assert context_for(7328, 512, 8) == 7504
     assert context_for(7776, 512, 8) == 7776

@@ -1,4 +1,4 @@
-"""The oracle's responses against numbers worked out by hand from SPEC §2 and §3."""
+"""The oracle's responses against numbers worked out by hand from whatif-v1.md §2 and §3."""
 
 import importlib.util
 from decimal import Decimal
@@ -204,7 +204,7 @@ def test_systems():
 
 
 def test_printed_lists():
-    """Orders, bases and weights against SPEC §2 and §3's own lines, copied."""
+    """Orders, bases and weights against whatif-v1.md §2 and §3's own lines, copied."""
     bases = (
         "minGap 2.5 m, accel 2.6 m/s2, decel 4.5 m/s2, maxSpeed 55.56 m/s, sigma 0.5, tau 1 s, "
         "length 5 m, speedDev 0.1, offset 10 s, width 1.8 m, height 1.5 m, lcStrategic 1, "

@@ -1,4 +1,4 @@
-"""The oracle's layouts, tasks, verification and checks of drawn numbers (SPEC §4 to §6, §8)."""
+"""The oracle's layouts, tasks, verification and checks of drawn numbers (whatif-v1.md)."""
 
 import math
 from fractions import Fraction
@@ -21,7 +21,7 @@ MOST = {  # nominal context -> events of 32, 64, 128, 256 and 512 steps
 
 
 def test_axes():
-    """SPEC §5's contexts, horizons, lengths, K and event counts."""
+    """whatif-v1.md §5's contexts, horizons, lengths, K and event counts."""
     shared = {"C1": (1024, 128), "C2": (2048, 256), "C3": (4096, 384)}
     largest = {name: system.contexts["C4"] for name, system in tables.SYSTEMS.items()}
     assert all(system.contexts.items() >= shared.items() for system in tables.SYSTEMS.values())
@@ -47,7 +47,7 @@ def test_axes():
 
 
 def test_layout_facts():
-    """SPEC §5's printed facts."""
+    """whatif-v1.md §5's printed facts."""
     assert reference.context_for(1024, 512, 2) == 1876
     assert reference.context_for(7328, 512, 8) == 7504
     for system in tables.SYSTEMS.values():

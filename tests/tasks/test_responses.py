@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whatif_jax import Bucket, builtin_systems, load_baselines, realize, sample_spec, system
+from whatif_jax import (
+    Bucket,
+    Sizes,
+    builtin_systems,
+    load_system,
+    load_systems,
+    realize,
+    sample_spec,
+)
 from whatif_jax.tasks.responses import (
     LINEAR_CORE,
     TERM_KINDS,
@@ -20,15 +28,15 @@ from whatif_jax.tasks.responses import (
 )
 
 EVERY_TARGET = [
-    (name, target.name) for name in builtin_systems() for target in system(name).targets
+    (name, target.name) for name in builtin_systems() for target in load_system(name).targets
 ]
 
 
-def response_of(baselines, name, k):
-    row = baselines.row(*name)
-    columns = baselines.order[row, :k]
-    return baselines.responses.select(
-        jnp.asarray(row), columns, jnp.ones(k, bool), baselines.mean_magnitude[row]
+def response_of(systems, name, k):
+    row = systems.row(*name)
+    columns = systems.order[row, :k]
+    return systems.responses.select(
+        jnp.asarray(row), columns, jnp.ones(k, bool), systems.mean_magnitude[row]
     )
 
 
@@ -37,7 +45,7 @@ def respond(response, factors, y):
     return jnp.clip(gain * y + shift, response.clip_low, response.clip_high)[0]
 
 
-# SPEC §3 by hand, at y = 3 and a factor of 4 (or 1/4); ybar is the target's mean |y|
+# whatif-v1.md §3 by hand, at y = 3 and a factor of 4 (or 1/4); ybar is the target's mean |y|
 @pytest.mark.parametrize(
     "name, factor, expected",
     [
@@ -61,29 +69,29 @@ def respond(response, factors, y):
         (("sumo", "CO2_abs_edge_e2c"), 4.0, lambda _: 3 * 5.278031643091577),  # 4^1.2
     ],
 )
-def test_primary_by_hand(baselines, name, factor, expected):
+def test_primary_by_hand(systems, name, factor, expected):
     # tolerance: float32 rounding of a power, a few units in the last place
-    response = response_of(baselines, name, 1)
+    response = response_of(systems, name, 1)
     found = respond(response, [factor], 3.0)
     np.testing.assert_allclose(found, expected(float(response.mean_magnitude)), rtol=2e-6)
 
 
-def test_secondaries_by_hand(baselines):
+def test_secondaries_by_hand(systems):
     # sumo flow: primary tau, secondary minGap (weight .45, direction -): y tau^-0.7 *
     # (1 + s .45 (2^-0.3 - 1)) with s = 1/(1 + 0.5 (ln 4 + ln 2)); ln 8 = 2.0794415416798357
-    response = response_of(baselines, ("sumo", "flow_loop_e_0_near"), 2)
+    response = response_of(systems, ("sumo", "flow_loop_e_0_near"), 2)
     s = 1 / (1 + 0.5 * 2.0794415416798357)
     expected = 3 * 0.37892914162759955 * (1 + s * 0.45 * (0.8122523963562356 - 1))
     np.testing.assert_allclose(respond(response, [4.0, 2.0], 3.0), expected, rtol=2e-6)
     # sumo jam length: primary minGap y f^0.6, secondary accel adds s .2 * -ybar (f-1)^0.3
-    response = response_of(baselines, ("sumo", "meanMaxJamLengthInMeters_e2_e_0"), 2)
+    response = response_of(systems, ("sumo", "meanMaxJamLengthInMeters_e2_e_0"), 2)
     ybar = float(response.mean_magnitude)
     expected = 3 * 2.29739670999407 - s * 0.2 * ybar
     np.testing.assert_allclose(respond(response, [4.0, 2.0], 3.0), expected, rtol=2e-6)
     # opendc cpu_demand: memorySize acts below 1 only, coreSpeed is the primary
-    response = response_of(baselines, ("opendc", "cpu_demand_host-0"), 3)
-    names = baselines.covariate_names(baselines.row("opendc", "cpu_demand_host-0"))
-    order = np.asarray(baselines.order[baselines.row("opendc", "cpu_demand_host-0")])
+    response = response_of(systems, ("opendc", "cpu_demand_host-0"), 3)
+    names = systems.covariate_names(systems.row("opendc", "cpu_demand_host-0"))
+    order = np.asarray(systems.order[systems.row("opendc", "cpu_demand_host-0")])
     assert [names[i] for i in order[:3]] == [
         "coreSpeed_host-0", "coreCount_host-0", "memorySize_host-0",
     ]  # fmt: skip
@@ -96,11 +104,11 @@ def test_secondaries_by_hand(baselines):
     )
 
 
-def test_a_multiplicative_secondary_never_turns_the_target_around(baselines):
+def test_a_multiplicative_secondary_never_turns_the_target_around(systems):
     # coreCount of the other host enters as (2-f)^3: -1000 at f = 12, held at the floor of 0.05
-    response = response_of(baselines, ("opendc", "cpu_demand_host-0"), 5)
+    response = response_of(systems, ("opendc", "cpu_demand_host-0"), 5)
     factors = np.ones(5)
-    position = list(np.asarray(baselines.order[0, :5])).index(3)
+    position = list(np.asarray(systems.order[0, :5])).index(3)
     factors[position] = 12.0
     np.testing.assert_allclose(respond(response, factors, 3.0), 0.15, rtol=2e-6)
 
@@ -112,20 +120,20 @@ def test_a_multiplicative_secondary_never_turns_the_target_around(baselines):
     st.floats(0.01, 20.0),
     st.floats(1.001, 2.0),
 )
-def test_every_response_term_is_monotone(baselines, target, place, factor, growth):
-    # r(f) or o(f) of SPEC §3 itself, before weights and dampening. The joint dampening shrinks a
-    # lone secondary again as its factor goes to 0, so the target as a whole need not be monotone
-    # in a secondary. phi (cos^2) is monotone on neither side of 1 as SPEC gives it.
+def test_every_response_term_is_monotone(systems, target, place, factor, growth):
+    # r(f) or o(f) of whatif-v1.md §3 itself, before weights and dampening. The joint dampening
+    # shrinks a lone secondary again as its factor goes to 0, so the target as a whole need not be
+    # monotone in a secondary. phi (cos^2) is monotone on neither side of 1.
     name = EVERY_TARGET[target]
-    row = baselines.row(*name)
-    place %= int(baselines.n_covariates[row])
-    column = int(baselines.order[row, place])
-    if baselines.covariate_names(row)[column] == "phi":
+    row = systems.row(*name)
+    place %= int(systems.n_covariates[row])
+    column = int(systems.order[row, place])
+    if systems.covariate_names(row)[column] == "phi":
         return
-    terms = jax.tree.map(lambda leaf: leaf[row, column], baselines.responses.terms)
+    terms = jax.tree.map(lambda leaf: leaf[row, column], systems.responses.terms)
     deviation = jnp.asarray([factor, factor * growth]) - 1.0
     low, high = np.asarray(relative_change(terms, deviation, log_of_factor(deviation)), float)
-    sign = 1 if bool(baselines.direct[row, column]) else -1
+    sign = 1 if bool(systems.direct[row, column]) else -1
     assert sign * (high - low) >= -1e-5 * (1 + abs(low))
 
 
@@ -150,7 +158,7 @@ FACTORS = [
 def wide():
     """Responses of every target to five covariates, stacked, in 64 bits for finite differences."""
     with jax.enable_x64(True):
-        loaded = load_baselines()
+        loaded = load_systems()
         rows = [response_of(loaded, name, 5) for name in EVERY_TARGET]
         # returned, not yielded: a yield would leave 64 bits on for every test until teardown
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
@@ -182,8 +190,8 @@ def test_gradients_in_factors_equal_finite_differences(wide, factors):
             )
 
 
-def test_gradients_are_finite_at_zero_and_below_the_floor(baselines):
-    rows = [response_of(baselines, name, 5) for name in EVERY_TARGET]
+def test_gradients_are_finite_at_zero_and_below_the_floor(systems):
+    rows = [response_of(systems, name, 5) for name in EVERY_TARGET]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
     for factor in (0.0, 1e-7, 1e-6, 1.0, 1.0 - 6e-8, 1.0 + 1.2e-7):
         assert np.isfinite(every_slope(stacked, jnp.full(5, factor, jnp.float32), 1.5)).all()
@@ -222,17 +230,15 @@ def test_gradients_in_constants_equal_finite_differences(wide):
                 )
 
 
-def test_a_whole_task_has_gradients(baselines):
-    spec = sample_spec(
-        baselines, baselines.row("gridlabd", "air_temperature"), bucket=Bucket(1024, 128, 64),
-        k=5, event_length=64, n_events=2, future=1, key=jax.random.key(0),
-    )  # fmt: skip
+def test_a_whole_task_has_gradients(systems):
+    sizes = Sizes(systems.row("gridlabd", "air_temperature"), 5, 64, 2, "novel")
+    spec = sample_spec(sizes, systems, Bucket(1024, 128, 5, 64, 64), key=jax.random.key(0))
 
-    def effect(factors, baselines):
-        task = realize(eqx.tree_at(lambda s: s.future_factors, spec, factors), baselines)
+    def effect(factors, systems):
+        task = realize(eqx.tree_at(lambda s: s.future_factors, spec, factors), systems)
         return jnp.mean(task.future - task.future_baseline)
 
-    parameters, rest = eqx.partition(baselines, eqx.is_inexact_array)
+    parameters, rest = eqx.partition(systems, eqx.is_inexact_array)
 
     @jax.jit
     def slopes(factors, parameters):

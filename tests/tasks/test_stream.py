@@ -15,8 +15,8 @@ SMALL = dict(batch_size=8, buckets=[(512, 64)], event_lengths=(32, 64))
 
 
 @pytest.fixture(scope="module")
-def stream(baselines):
-    return TaskStream(7, baselines=baselines, **SMALL)
+def stream(systems):
+    return TaskStream(7, systems=systems, **SMALL)
 
 
 def equal(one, other) -> bool:
@@ -30,17 +30,17 @@ def equal(one, other) -> bool:
     )
 
 
-def test_a_step_is_a_pure_function_of_key_and_step(stream, baselines):
+def test_a_step_is_a_pure_function_of_key_and_step(stream, systems):
     forward = {step: stream.batch_at(step) for step in (0, 1, 2**32, 2**32 + 1, 2**62)}
-    again = TaskStream(7, baselines=baselines, **SMALL)
+    again = TaskStream(7, systems=systems, **SMALL)
     for step in reversed(list(forward)):
         assert equal(forward[step].spec, again.batch_at(step).spec)
         assert equal(forward[step].task, again.batch_at(step).task)
     for one, other in itertools.combinations(forward.values(), 2):
         assert not equal(one.spec.factors, other.spec.factors)
-    other_key = TaskStream(8, baselines=baselines, **SMALL).batch_at(0)
+    other_key = TaskStream(8, systems=systems, **SMALL).batch_at(0)
     assert not equal(other_key.spec.window_start, forward[0].spec.window_start)
-    from_key = TaskStream(jax.random.key(7, impl="threefry2x32"), baselines=baselines, **SMALL)
+    from_key = TaskStream(jax.random.key(7, impl="threefry2x32"), systems=systems, **SMALL)
     assert equal(from_key.batch_at(0).spec, forward[0].spec)
 
 
@@ -53,20 +53,20 @@ def test_iteration_resumes_without_repeating_or_skipping(stream):
         assert equal(one.spec, stream.batch_at(step).spec)
 
 
-def test_every_row_is_verified_and_is_its_spec(stream, baselines):
+def test_every_row_is_verified_and_is_its_spec(stream, systems):
     for step in range(3):
         batch = stream.batch_at(step)
         assert np.asarray(batch.verified).all()
-        found = jax.jit(jax.vmap(verify, in_axes=(0, None)))(batch.spec, baselines)
+        found = jax.jit(jax.vmap(verify, in_axes=(0, None)))(batch.spec, systems)
         assert np.asarray(found.ok).all()
-        tasks = jax.jit(jax.vmap(realize, in_axes=(0, None)))(batch.spec, baselines)
+        tasks = jax.jit(jax.vmap(realize, in_axes=(0, None)))(batch.spec, systems)
         np.testing.assert_allclose(tasks.history, batch.task.history, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.slow
-def test_rejected_draws_are_redrawn_and_shift_no_other_row(baselines):
+def test_rejected_draws_are_redrawn_and_shift_no_other_row(systems):
     # velocity_10 fails most draws; the rows of the other target must not change with it there
-    easy = dict(SMALL, targets=["velocity_21", "velocity_10"], n_events=(4,), baselines=baselines)
+    easy = dict(SMALL, targets=["velocity_21", "velocity_10"], n_events=(4,), systems=systems)
     mixed = TaskStream(3, **easy)
     rows = [mixed.batch_at(step) for step in range(12)]
     assert all(np.asarray(batch.verified).all() for batch in rows)
@@ -80,17 +80,17 @@ def test_rejected_draws_are_redrawn_and_shift_no_other_row(baselines):
         ):
             np.testing.assert_array_equal(leaf[0], other[0])
             np.testing.assert_array_equal(leaf[0], third[0])
-    hard = baselines.row("epanet", "velocity_10")
+    hard = systems.row("epanet", "velocity_10")
     targets = np.concatenate([np.asarray(batch.spec.target) for batch in rows])
     # drawn evenly, accepted seldom: redrawing happened
     assert (targets == hard).mean() < 0.25
 
 
-def test_a_stream_that_cannot_be_verified_says_so(baselines):
+def test_a_stream_that_cannot_be_verified_says_so(systems):
     # four long events over a pump that stops every day: no window without a dry step
     hopeless = TaskStream(
         0, batch_size=2, buckets=[(2048, 64)], event_lengths=(256,), n_events=(4,),
-        targets=["flowrate_9"], baselines=baselines,
+        targets=["flowrate_9"], systems=systems,
     )  # fmt: skip
     batch = hopeless.batch_at(0)
     assert not np.asarray(batch.verified).all()
@@ -101,10 +101,10 @@ def test_a_stream_that_cannot_be_verified_says_so(baselines):
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_the_same_rows_on_several_devices(stream, baselines, devices):
+def test_the_same_rows_on_several_devices(stream, systems, devices):
     mesh = Mesh(np.array(jax.devices()[:devices]), ("batch",))
     sharding = NamedSharding(mesh, PartitionSpec("batch"))
-    sharded = TaskStream(7, baselines=baselines, sharding=sharding, **SMALL)
+    sharded = TaskStream(7, systems=systems, sharding=sharding, **SMALL)
     for step in (0, 5):
         one, many = stream.batch_at(step), sharded.batch_at(step)
         assert len(many.task.history.sharding.device_set) == devices
@@ -116,19 +116,22 @@ def test_the_same_rows_on_several_devices(stream, baselines, devices):
 
 
 @pytest.mark.slow
-def test_choices_are_honoured(baselines):
+def test_choices_are_honoured(systems):
     stream = TaskStream(
-        1, batch_size=32, buckets=[(1024, 128), (512, 64)], systems=None,
+        1, batch_size=32, buckets=[(1024, 128), (512, 64)],
         targets=["gridlabd/total_load", "pressure_10"], k=(2, 4), event_lengths=(32, 57),
         n_events=(1, 3), novel=1.0, shapes=("ramp", "half_sine"), factor_range=(0.2, 5.0),
-        baselines=baselines,
+        systems=systems,
     )  # fmt: skip
-    rows = {baselines.row("gridlabd", "total_load"), baselines.row("epanet", "pressure_10")}
+    rows = {systems.row("gridlabd", "total_load"), systems.row("epanet", "pressure_10")}
     seen = {"target": set(), "k": set(), "length": set(), "events": set(), "shapes": set()}
     for step in range(4):
         batch = stream.batch_at(step)
         context, horizon = ((1024, 128), (512, 64))[step % 2]
-        assert stream.bucket_at(step)[:2] == (context, horizon)
+        assert (stream.bucket_at(step).context, stream.bucket_at(step).horizon) == (
+            context,
+            horizon,
+        )
         assert batch.task.history.shape == (32, context)
         assert batch.task.future_covariates.shape == (32, 4, horizon)
         spec = batch.spec
@@ -146,14 +149,14 @@ def test_choices_are_honoured(baselines):
     }  # fmt: skip
 
 
-def test_one_program_per_bucket(stream, baselines):
+def test_one_program_per_bucket(stream, systems):
     from whatif_jax.tasks.stream import _make_batch
 
     stream.batch_at(0)
     count = _make_batch._cache_size()
     for step in range(1, 6):
         stream.batch_at(step)
-    TaskStream(99, baselines=baselines, **SMALL).batch_at(3)
+    TaskStream(99, systems=systems, **SMALL).batch_at(3)
     assert _make_batch._cache_size() == count
 
 
@@ -176,8 +179,12 @@ def test_one_program_per_bucket(stream, baselines):
         ("n_events", {"n_events": "many"}),
         ("n_events", {"n_events": (0,)}),
         ("novel", {"novel": 1.5}),
+        ("novel", {"novel": "x"}),
+        ("systems", {"systems": 5}),
+        ("shapes", {"shapes": []}),
         ("shapes", {"shapes": ("square",)}),
         ("factor_range", {"factor_range": (1.5, 2.0)}),
+        ("factor_range", {"factor_range": 5}),
         ("targets", {"targets": ["nothing"]}),
         ("targets", {"targets": []}),
         ("k", {"k": 3}),
@@ -187,16 +194,16 @@ def test_one_program_per_bucket(stream, baselines):
         ("sharding", {"sharding": "all"}),
     ],
 )
-def test_bad_fields_are_refused_by_name(baselines, field, change):
+def test_bad_fields_are_refused_by_name(systems, field, change):
     with pytest.raises(ValueError, match=rf"^{field}.*expected"):
-        TaskStream(**({"key": 0, "baselines": baselines} | SMALL | change))
+        TaskStream(**({"key": 0, "systems": systems} | SMALL | change))
 
 
-def test_a_batch_that_devices_cannot_share_is_refused(baselines):
+def test_a_batch_that_devices_cannot_share_is_refused(systems):
     mesh = Mesh(np.array(jax.devices()[:4]), ("batch",))
     sharding = NamedSharding(mesh, PartitionSpec("batch"))
     with pytest.raises(ValueError, match="^batch_size: 6; expected a multiple of the 4 devices"):
-        TaskStream(0, 6, baselines=baselines, sharding=sharding)
+        TaskStream(0, 6, systems=systems, sharding=sharding)
 
 
 @pytest.mark.parametrize("step", [-1, 2**63, 1.5, True, "0"])

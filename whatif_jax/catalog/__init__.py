@@ -17,7 +17,6 @@ from .schema import (
     Target,
     TargetClass,
 )
-from .series import read_series
 
 __all__ = [
     "Axes",
@@ -33,5 +32,4 @@ __all__ = [
     "builtin_systems",
     "describe",
     "load_system",
-    "read_series",
 ]

@@ -1,4 +1,4 @@
-"""The catalog as text, with the origin of every constant in brackets beside it (whatif-v1.md §1-§5)."""
+"""The catalog as text, with the origin of every constant in brackets beside it."""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence

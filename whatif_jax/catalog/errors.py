@@ -1,4 +1,4 @@
-"""Catalog errors that name the file, entry, field, value and what was expected (whatif-v1.md §1)."""
+"""Catalog errors that name the file, entry, field, value and what was expected."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Typed reading of one table of a system's file; faults are gathered, not raised (whatif-v1.md §2)."""
+"""Typed reading of one table of a system's file; faults are gathered, not raised."""
 
 import math
 from collections.abc import Iterable, Mapping

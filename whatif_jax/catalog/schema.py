@@ -74,7 +74,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Covariate:
-    """What an event sets: base value in its unit, and the shape its factor takes (whatif-v1.md §2, §4)."""
+    """What an event sets: base value in its unit, and its factor's shape (whatif-v1.md §2, §4)."""
 
     name: str
     base: float
@@ -132,7 +132,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class TargetClass:
-    """How the effects of several covariates join (whatif-v1.md §3): combine is "multiply" or "add"."""
+    """How effects of several covariates join (whatif-v1.md §3): combine is "multiply" or "add"."""
 
     name: str
     combine: str

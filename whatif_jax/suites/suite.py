@@ -19,6 +19,7 @@ from ..catalog import System
 from ..tasks import Bucket, Systems, Task, TaskSpec, load_systems, realize
 from ..tasks.events import SHAPES
 from ..tasks.spec import positions_for
+from ..tasks.task import realize_batch
 from .fingerprint import fingerprint_of
 from .manifest import AXES, flat_values
 from .spec_leaves import spec_leaves
@@ -50,13 +51,6 @@ class TaskBatch(eqx.Module):
 
 
 _realize = jax.jit(realize)
-
-
-@functools.partial(jax.jit, static_argnames=("sharding",))
-def _realize_batch(specs: TaskSpec, systems: Systems, sharding: Sharding | None = None) -> Task:
-    if sharding is not None:
-        specs = jax.lax.with_sharding_constraint(specs, sharding)
-    return jax.vmap(realize, in_axes=(0, None))(specs, systems)
 
 
 class Suite:
@@ -334,7 +328,7 @@ class Suite:
             task_ids=np.pad(ids, missing, constant_values=-1),
             mask=np.arange(batch_size) < len(real),
             step_seconds=np.pad(steps, missing, mode="edge"),
-            task=_realize_batch(specs, self.systems, sharding),
+            task=realize_batch(specs, self.systems, sharding),
             bucket=specs.bucket,
         )
 

@@ -209,7 +209,8 @@ def _check_sizes(sizes: Sizes, systems: Systems, bucket: Bucket) -> None:
             f"{name}"
         )
     if all(isinstance(value, int) for value in (context, *events)):
-        layout(context, *events, systems.layout_rules(target))  # raises where they do not fit
+        for rules in systems.layout_rules(np.array([target])):
+            layout(context, *events, rules)  # raises where they do not fit
     if isinstance(context, int) and isinstance(horizon, int):
         steps = int(systems.length[target])
         if context + horizon > steps:

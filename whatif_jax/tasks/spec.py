@@ -128,8 +128,12 @@ class Sizes(eqx.Module):
     event_length: Any = eqx.field(converter=_whole)  # steps of every event
     n_events: Any = eqx.field(converter=_whole)  # events in the history
     future: Any = eqx.field(converter=_future_number)  # "replay" or "novel", or the number
-    context: Any = eqx.field(converter=_whole, default=None)  # steps of the history; None: the bucket's
-    horizon: Any = eqx.field(converter=_whole, default=None)  # steps of the future; None: the bucket's
+    context: Any = eqx.field(
+        converter=_whole, default=None
+    )  # steps of the history; None: the bucket's
+    horizon: Any = eqx.field(
+        converter=_whole, default=None
+    )  # steps of the future; None: the bucket's
     # Event shape of each covariate (int [K], numbers in `events.SHAPES`); None: the catalog's.
     shapes: Int[Array, "*batch K"] | None = None
     # (low, high): history factors log-uniform between low and 1 or 1 and high; None: the pool's.

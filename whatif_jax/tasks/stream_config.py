@@ -186,7 +186,7 @@ class StreamConfig:
 
     def _events(self, rows: np.ndarray, context: int) -> dict[int, list[int]]:
         """Numbers of events to draw from by event length, those that fit every target."""
-        rules = {self.systems.layout_rules(row) for row in rows}
+        rules = self.systems.layout_rules(rows)
         found = {}
         for length in self.event_lengths:
             if isinstance(self.n_events, str):  # "powers"

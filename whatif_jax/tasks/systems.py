@@ -14,7 +14,8 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from .._types import Array, Bool, Float, Int
-from ..catalog import System, builtin_systems, load_system, read_series
+from ..catalog import System, builtin_systems, load_system
+from ..catalog.series import read_series
 from .events import SHAPES, LayoutRules, layout_rules
 from .response_table import ResponseTable, build_response_table, on_device
 
@@ -86,9 +87,10 @@ class Systems(eqx.Module):
                 f"{known or list(self.systems)}"
             ) from None
 
-    def layout_rules(self, row: int) -> LayoutRules:
-        """How the system of row `row` spaces events."""
-        return LayoutRules(int(self.gap[row]), int(self.prefix[row]), int(self.end_buffer[row]))
+    def layout_rules(self, rows: np.ndarray) -> set[LayoutRules]:
+        """The ways in which the systems of some rows space events."""
+        columns = [np.asarray(one)[rows] for one in (self.gap, self.prefix, self.end_buffer)]
+        return {LayoutRules(*map(int, values)) for values in zip(*columns, strict=True)}
 
     def covariate_names(self, row: int) -> tuple[str, ...]:
         """Covariate names of the system that row `row` belongs to, in column order."""

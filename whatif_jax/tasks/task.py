@@ -4,11 +4,13 @@ References:
     whatif-v1.md §4 (events), §5 (layout), §8 (contents of a task).
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import Sharding
 
 from .._types import Array, Bool, Float
 from .._xla import apart, at, floor_divide
@@ -17,7 +19,7 @@ from .responses import ActiveResponse, gain_and_shift
 from .spec import Bucket, TaskSpec, per_event
 from .systems import LEFT_PADDING, Systems
 
-__all__ = ["Task", "realize"]
+__all__ = ["Task", "realize", "realize_batch"]
 
 
 class Task(eqx.Module):
@@ -179,3 +181,17 @@ def realize(spec: TaskSpec, systems: Systems) -> Task:
         future_mask=future_mask,
         covariate_mask=spec.covariate_mask,
     )
+
+
+@functools.partial(jax.jit, static_argnames="sharding")
+def realize_batch(specs: TaskSpec, systems: Systems, sharding: Sharding | None = None) -> Task:
+    """`realize` of a batch of specs, compiled once per bucket and number of rows.
+
+    Args:
+        specs: leaves with a leading axis B.
+        systems: series and catalog.
+        sharding: of the batch axis, if it is spread over devices.
+    """
+    if sharding is not None:
+        specs = jax.lax.with_sharding_constraint(specs, sharding)
+    return jax.vmap(realize, in_axes=(0, None))(specs, systems)

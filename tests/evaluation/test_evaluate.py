@@ -10,20 +10,16 @@ import pytest
 
 from eval.forecasters import linear as linear_module
 from eval.forecasters import make_forecaster
-from tests.eval.evaluation_helpers import BATCH, named
-from whatif_jax import evaluation
+from tests.evaluation_helpers import BATCH, batches_of, named
+from whatif_jax import LEVELS, ForecasterError, check_rows, evaluate, evaluate_batch, per_row
 from whatif_jax.evaluation.evaluate import (
+    BATCH_AXES,
     SCORES_SCHEMA,
     SECONDS_SCHEMA,
-    ForecasterError,
-    check_rows,
-    evaluate,
-    evaluate_batch,
-    per_row,
-    plan,
+    table_metadata,
 )
-from whatif_jax.evaluation.forecaster import forecast_batch, make_batches
-from whatif_jax.evaluation.scoring import LEVELS, error_ratio
+from whatif_jax.evaluation.forecaster import forecast_batch
+from whatif_jax.evaluation.scoring import error_ratio
 
 ERRORS = ("wql", "wape", "mase", "rmse")
 
@@ -55,30 +51,29 @@ def test_the_true_future_scores_zero(few, arrays, columns):
 @pytest.mark.parametrize("in_rows", [False, True])
 def test_a_pulse_at_step_3_comes_back_at_step_3(few, on_device, in_rows):
     """Also: it reaches the row and the covariate that has it, and no history step."""
-    ids = next(ids for ids in plan(few, BATCH) if len(ids) > 2)
-    batch = next(make_batches(few, ids, BATCH))
+    ids = next(ids for ids in batches_of(few) if len(ids) > 2)
+    batch = few.batch(ids, BATCH)
     pulse = jnp.zeros_like(batch.task.future_covariates).at[1, 0, 3].set(7.0)
     past = jnp.zeros_like(batch.task.history_covariates).at[1, 0, -1].set(-1.0)
-    batch = batch._replace(
-        task=eqx.tree_at(
-            lambda task: (task.future_covariates, task.history_covariates),
-            batch.task,
-            (pulse, past),
-        )
+    batch = eqx.tree_at(
+        lambda batch: (batch.task.future_covariates, batch.task.history_covariates),
+        batch,
+        (pulse, past),
     )
+    k = int(batch.task.covariate_mask[0].sum())
 
     def forecast(history, covariates, horizon, levels):
         assert isinstance(covariates, jax.Array) == on_device
-        assert covariates.shape == (len(history), history.shape[1] + horizon, batch.k)
+        assert covariates.shape == (len(history), history.shape[1] + horizon, k)
         assert float(covariates[1, history.shape[1] - 1, 0]) == -1.0
         ahead = covariates[:, history.shape[1] :, :1]
         return list(np.asarray(ahead)) if in_rows else ahead
 
     answer, seconds = forecast_batch(named(forecast, on_device=on_device), batch, LEVELS)
-    expected = np.zeros((len(batch.task_ids), batch.task.future.shape[1], 1), np.float32)
+    expected = np.zeros((len(ids), batch.task.future.shape[1], 1), np.float32)
     expected[1, 3] = 7.0
     np.testing.assert_array_equal(answer, expected)
-    assert seconds.shape == (len(batch.task_ids),) and np.all(seconds > 0)
+    assert seconds.shape == (len(ids),) and np.all(seconds > 0)
 
 
 def test_covariates_and_scores_keep_to_their_task_and_step(few, arrays):
@@ -87,7 +82,7 @@ def test_covariates_and_scores_keep_to_their_task_and_step(few, arrays):
     def forecast(history, covariates, horizon, levels):
         return covariates[:, -horizon:, :1]
 
-    for ids in plan(few, BATCH):
+    for ids in batches_of(few):
         found = evaluate_batch(forecast, few, ids, batch_size=BATCH)
         assert found.scores.column("task_id").to_pylist() == sorted(ids.tolist())
         for row, task_id in enumerate(sorted(ids.tolist())):
@@ -170,7 +165,7 @@ def test_a_leak_among_padded_rows_is_found(few):
 
 def test_a_forecaster_may_state_its_own_row_tolerance(few):
     forecaster = named(lambda *args: leak_one_step(*args), row_tolerance=0.01, name="rounds")
-    check_rows(forecaster, few, plan(few, BATCH)[0][:4], batch_size=BATCH)
+    check_rows(forecaster, few, batches_of(few)[0][:4], batch_size=BATCH)
 
 
 WRONG = {
@@ -195,7 +190,7 @@ WRONG = {
 def test_wrong_answers_are_refused_by_name(few, wrong):
     make, message = WRONG[wrong]
     forecaster = named(lambda h, c, horizon, levels: make(len(h), horizon), name="broken")
-    ids = next(ids for ids in plan(few, BATCH) if len(ids) > 1)
+    ids = next(ids for ids in batches_of(few) if len(ids) > 1)
     with pytest.raises(ForecasterError, match=message) as caught:
         evaluate_batch(forecaster, few, ids, batch_size=BATCH)
     assert "forecaster broken" in str(caught.value)
@@ -259,7 +254,7 @@ def test_crossing_quantiles_are_sorted_and_counted(few):
         ordered[:, 2, [0, 1]] = ordered[:, 2, [1, 0]]
         return ordered
 
-    ids = plan(few, BATCH)[0]
+    ids = batches_of(few)[0]
     found = evaluate_batch(forecast, few, ids, batch_size=BATCH)
     assert set(found.scores.column("crossings").to_pylist()) == {1}
     assert all(np.all(np.diff(quantiles, axis=1) >= 0) for quantiles in found.quantiles)
@@ -296,8 +291,8 @@ def test_padding_reaches_only_those_who_ask_for_it(few):
     assert set(rows[True]) == {BATCH}
 
 
-def test_plan_of_the_whole_suite(suite):
-    batches = plan(suite)
+def test_batches_of_the_whole_suite(suite):
+    batches = suite.batch_ids(256, by=BATCH_AXES)
     ids = np.concatenate(batches)
     assert np.array_equal(np.sort(ids), np.arange(len(suite)))
     shapes = set()
@@ -310,7 +305,7 @@ def test_plan_of_the_whole_suite(suite):
     assert len(shapes) <= 40  # what a forecaster that does not pad K compiles at most
     assert len(batches) < 200
     shuffled = suite.take(np.random.default_rng(0).permutation(len(suite)))
-    for one, other in zip(batches, plan(shuffled), strict=True):
+    for one, other in zip(batches, shuffled.batch_ids(256, by=BATCH_AXES), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -353,27 +348,27 @@ def test_tables_and_what_they_say_of_themselves(suite, few):
         "tasks": '{"count": 40}',
     }
     assert found.seconds.schema.metadata == found.scores.schema.metadata
-    whole = evaluation.table_metadata(make_forecaster("naive"), suite, point=True)
+    whole = table_metadata(make_forecaster("naive"), suite, point=True)
     assert whole["tasks"] == "all"
 
 
 def test_what_cannot_be_evaluated_is_refused(suite, few):
     naive = make_forecaster("naive")
-    ids = next(ids for ids in plan(few, BATCH) if len(ids) > 1)
+    ids = next(ids for ids in batches_of(few) if len(ids) > 1)
     with pytest.raises(ValueError, match=r"task_ids: \[99999\] are not among the 40 tasks"):
         evaluate_batch(naive, few, [99999])
     with pytest.raises(ValueError, match="more than once"):
         evaluate_batch(naive, few, [ids[0], ids[0]])
     with pytest.raises(ValueError, match=r"expected 1 \.\. batch_size = 1"):
         evaluate_batch(naive, few, ids, batch_size=1)
-    with pytest.raises(ValueError, match=r"\(context, horizon, k\)"):
+    with pytest.raises(ValueError, match=r"\(context, horizon, shapes\)"):
         evaluate_batch(naive, few, few.column("task_id"))
     with pytest.raises(ValueError, match="list of integers"):
         evaluate_batch(naive, few, [0.5])
     with pytest.raises(ValueError, match="batch_size: 0"):
-        plan(few, 0)
+        few.batch_ids(0)
     with pytest.raises(ValueError, match="more than once"):
-        plan(few.take([0, 0]))
+        few.take([0, 0]).batch_ids(BATCH)
     with pytest.raises(ValueError, match="no tasks"):
         evaluate(naive, few.take([]))
     with pytest.raises(ForecasterError, match="settings of forecaster last"):
@@ -384,7 +379,7 @@ def test_an_exception_of_the_forecaster_says_which_tasks(few):
     def forecast(history, covariates, horizon, levels):
         raise RuntimeError("out of memory")
 
-    ids = plan(few, BATCH)[0]
+    ids = batches_of(few)[0]
     with pytest.raises(RuntimeError, match="out of memory") as caught:
         evaluate_batch(forecast, few, ids, batch_size=BATCH)
     assert str(ids[0]) in caught.value.__notes__[0] and "forecast" in caught.value.__notes__[0]

@@ -1,23 +1,20 @@
 """Resamples: their draws, the fast way and the slow one, clusters."""
 
+import dataclasses
+import functools
 import importlib
 
 import jax
 import numpy as np
 import pytest
 
-from tests.aggregation_helpers import random_table, table_of
+from tests.error_tables import random_table, table_of
 from whatif_jax import root_key
 from whatif_jax.comparison import (
-    PairwiseSkill,
-    PairwiseWinRate,
-    Skill,
-    WinRate,
+    Interval,
     bootstrap,
     leaderboard,
-    pairwise_skill_scores,
     pairwise_win_rates,
-    replay_novel_gap,
     skill_by,
     skill_scores,
     win_rates,
@@ -25,6 +22,11 @@ from whatif_jax.comparison import (
 from whatif_jax.comparison.bootstrap import clusters, percentiles, resample_counts, resampled
 
 module = importlib.import_module("whatif_jax.comparison.bootstrap")
+
+
+def arrays_of(interval: Interval):
+    """Estimate, lower and upper."""
+    return dataclasses.astuple(interval)
 
 
 def drawn(count, resamples, seed=0):
@@ -64,25 +66,30 @@ def test_more_blocks_than_a_call_holds(monkeypatch):
 
 @pytest.mark.parametrize("by", ["task", "pair", "target"])
 @pytest.mark.parametrize(
-    "statistic, function",
+    "statistic",
     [
-        (Skill(), skill_scores),
-        (Skill("m2"), lambda table: skill_scores(table, "m2")),
-        (WinRate(), win_rates),
-        (WinRate("naive"), lambda table: win_rates(table, reference="naive")),
-        (PairwiseWinRate(), pairwise_win_rates),
-        (PairwiseSkill(), pairwise_skill_scores),
+        skill_scores,
+        functools.partial(skill_scores, reference="m2"),
+        functools.partial(skill_scores, reference="m1"),
+        win_rates,
+        pairwise_win_rates,
     ],
 )
-def test_counts_give_what_copies_of_the_table_give(statistic, function, by):
+def test_counts_give_what_copies_of_the_table_give(statistic, by):
     table = random_table(count=41)
     fast = bootstrap(table, statistic, key=root_key(1), resamples=40, by=by)
-    # a plain function is fast too where it is known; wrapped, it is called on every resample
-    slow = bootstrap(table, lambda part: function(part), key=root_key(1), resamples=40, by=by)
-    for ours, expected in zip(fast, slow, strict=True):
+    # wrapped, it is any function, which is called on every resample
+    slow = bootstrap(table, lambda part: statistic(part), key=root_key(1), resamples=40, by=by)
+    for ours, expected in zip(arrays_of(fast), arrays_of(slow), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
-    named = bootstrap(table, function, key=root_key(1), resamples=40, by=by)
-    np.testing.assert_allclose(named.lower, fast.lower, rtol=1e-9, atol=1e-9)
+
+
+def test_a_known_statistic_is_never_called_on_a_resample(monkeypatch):
+    monkeypatch.setattr("whatif_jax.comparison.ErrorTable.take", None)
+    found = bootstrap(random_table(), skill_scores, key=root_key(0), resamples=5)
+    assert np.isfinite(found.estimate).all()
+    with pytest.raises(TypeError, match="NoneType"):
+        bootstrap(random_table(), lambda part: skill_scores(part), key=root_key(0), resamples=5)
 
 
 def test_clusters():
@@ -104,7 +111,7 @@ def test_duplicated_tasks_widen_the_interval_by_pair_alone():
     twins = table_of(np.repeat(single, 2, axis=0))
     widths = {}
     for by in ("task", "pair"):
-        found = bootstrap(twins, Skill(), key=root_key(0), resamples=1500, by=by)
+        found = bootstrap(twins, skill_scores, key=root_key(0), resamples=1500, by=by)
         widths[by] = (found.upper - found.lower)[1]
     assert widths["pair"] / widths["task"] == pytest.approx(2**0.5, rel=0.12)
 
@@ -115,11 +122,11 @@ def test_by_target_keeps_a_targets_tasks_together():
     single = np.exp(rng.normal(size=(30, 2)))
     target = np.repeat([f"t{index}" for index in range(30)], 6).astype(object)
     many = table_of(np.repeat(single, 6, axis=0), target=target, system=np.full(180, "a", object))
-    found = bootstrap(many, Skill(), key=root_key(0), resamples=300, by="target")
+    found = bootstrap(many, skill_scores, key=root_key(0), resamples=300, by="target")
     names = np.array([f"t{index}" for index in range(30)], object)
     few = table_of(single, target=names, system=np.full(30, "a", object))
-    expected = bootstrap(few, Skill(), key=root_key(0), resamples=300, by="target")
-    for ours, theirs in zip(found, expected, strict=True):
+    expected = bootstrap(few, skill_scores, key=root_key(0), resamples=300, by="target")
+    for ours, theirs in zip(arrays_of(found), arrays_of(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
@@ -129,14 +136,12 @@ def test_models_share_their_resamples():
     twice = table_of(
         np.concatenate([table.errors, table.errors[:, 1:2]], 1), (*table.models, "copy")
     )
-    found = bootstrap(twice, Skill(), key=root_key(0), resamples=100)
+    found = bootstrap(twice, skill_scores, key=root_key(0), resamples=100)
     assert found.lower[1] == found.lower[3] < found.estimate[1] < found.upper[3] == found.upper[1]
-    pairs = bootstrap(twice, PairwiseWinRate(), key=root_key(0), resamples=100)
+    pairs = bootstrap(twice, pairwise_win_rates, key=root_key(0), resamples=100)
     assert pairs.lower[1, 3] <= pairs.estimate[1, 3] <= pairs.upper[1, 3]
     matrix = pairs.lower + pairs.upper.T
     np.testing.assert_allclose(matrix, np.ones_like(matrix), atol=1e-12)
-    skill = bootstrap(twice, PairwiseSkill(), key=root_key(0), resamples=100)
-    assert skill.lower[1, 3] == skill.upper[1, 3] == 0
 
 
 def test_coverage_of_the_interval():
@@ -147,7 +152,7 @@ def test_coverage_of_the_interval():
     for _ in range(400):
         logs = rng.normal(-0.5, 0.4, size=80)
         table = table_of(np.stack([np.ones(80), np.exp(logs)], 1))
-        values = resampled(table, {"skill": Skill()}, [counts], np.arange(80))["skill"]
+        values = resampled(table, {"skill": skill_scores}, [counts], np.arange(80))["skill"]
         lower, upper = percentiles(values, 0.95)
         held += bool(lower[1] <= 1 - np.exp(-0.5) <= upper[1])
     # 380 with a deviation of 4.4; the percentile interval of 80 tasks is a little too narrow
@@ -156,15 +161,15 @@ def test_coverage_of_the_interval():
 
 def test_level_narrows():
     table = random_table(models=2)
-    wide = bootstrap(table, Skill(), key=root_key(0), resamples=200, level=0.99)
-    narrow = bootstrap(table, Skill(), key=root_key(0), resamples=200, level=0.5)
+    wide = bootstrap(table, skill_scores, key=root_key(0), resamples=200, level=0.99)
+    narrow = bootstrap(table, skill_scores, key=root_key(0), resamples=200, level=0.5)
     assert wide.lower[1] < narrow.lower[1] < narrow.upper[1] < wide.upper[1]
     assert wide.estimate[1] == narrow.estimate[1] == skill_scores(table)[1]
 
 
 def test_one_cluster_has_no_interval():
     table = table_of(np.ones((3, 2)), pair_id=np.zeros(3, np.int64))
-    found = bootstrap(table, Skill(), key=root_key(0), resamples=10, by="pair")
+    found = bootstrap(table, skill_scores, key=root_key(0), resamples=10, by="pair")
     assert np.isnan(found.lower).all() and np.isnan(found.upper).all()
     assert found.estimate.tolist() == [0, 0]
 
@@ -172,8 +177,10 @@ def test_one_cluster_has_no_interval():
 def test_leaderboard_intervals_are_those_of_the_bootstrap():
     table = random_table()
     options = {"resamples": 50, "by": "pair", "level": 0.9}
-    skill = bootstrap(table, Skill("m1"), key=root_key(2), **options)
-    win = bootstrap(table, WinRate("m1"), key=root_key(2), **options)
+    skill = bootstrap(
+        table, functools.partial(skill_scores, reference="m1"), key=root_key(2), **options
+    )
+    win = bootstrap(table, win_rates, key=root_key(2), **options)
     for row in leaderboard(table, reference="m1", key=root_key(2), **options):
         column = table.index(row["model"])
         assert row["skill_lower"] == pytest.approx(skill.lower[column], abs=1e-12)
@@ -187,7 +194,6 @@ def test_intervals_of_groups(by):
     """Bounds of a group are the percentiles of its skill on resamples of all tasks."""
     table = random_table(count=240, models=3)
     found = skill_by(table, ("future", "system"), key=root_key(0), resamples=60, by=by)
-    gap = replay_novel_gap(table, "system", key=root_key(0), resamples=60, by=by)
 
     def of(future, system):
         def statistic(part):
@@ -203,21 +209,6 @@ def test_intervals_of_groups(by):
         np.testing.assert_allclose(found.estimate[row], expected.estimate, atol=1e-12)
         np.testing.assert_allclose(found.lower[row], expected.lower, atol=1e-9)
         np.testing.assert_allclose(found.upper[row], expected.upper, atol=1e-9)
-
-    def difference(part):
-        keep = [
-            (part.axis("future") == future) & (part.axis("system") == "b")
-            for future in ("replay", "novel")
-        ]
-        if not (keep[0].any() and keep[1].any()):
-            return np.full(3, np.nan)
-        return skill_scores(part.take(keep[0])) - skill_scores(part.take(keep[1]))
-
-    expected = bootstrap(table, difference, key=root_key(0), resamples=60, by=by)
-    row = gap.groups.index(("b",))
-    np.testing.assert_allclose(gap.estimate[row], expected.estimate, atol=1e-9)
-    np.testing.assert_allclose(gap.lower[row], expected.lower, atol=1e-9)
-    np.testing.assert_allclose(gap.upper[row], expected.upper, atol=1e-9)
 
 
 def test_a_group_that_some_resamples_lack():
@@ -242,7 +233,7 @@ def test_a_group_that_some_resamples_lack():
 )
 def test_refused_options(options, message):
     with pytest.raises(ValueError, match=message):
-        bootstrap(random_table(), Skill(), **{"key": root_key(0), **options})
+        bootstrap(random_table(), skill_scores, **{"key": root_key(0), **options})
 
 
 def test_refuses_more_groups_than_fit(monkeypatch):

@@ -5,15 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.aggregation_helpers import random_table, table_of
+from tests.error_tables import random_table, table_of
 from whatif_jax.comparison import (
     fewest_most,
-    group_by,
     log2_trend,
     nominal_contexts,
-    replay_novel_gap,
     skill_by,
-    skill_score,
+    skill_scores,
 )
 
 AXES = (
@@ -32,24 +30,15 @@ def test_groups_equal_a_loop_over_tasks(axes):
     assert found.tasks.tolist() == [len(rows[group]) for group in found.groups]
     assert (found.lower, found.upper) == (None, None)
     for position, group in enumerate(found.groups):
-        for column, model in enumerate(table.models):
-            members = rows[group]
-            expected = skill_score(table.column(model)[members], table.column("m1")[members])
-            assert found.estimate[position, column] == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    parts = group_by(table, axes)
-    assert list(parts) == found.groups
-    for group, part in parts.items():
-        assert part.task_ids.tolist() == rows[group]
-        np.testing.assert_array_equal(part.errors, table.errors[rows[group]])
-        for name in table.axes:
-            np.testing.assert_array_equal(part.axis(name), table.axis(name)[rows[group]])
+        expected = skill_scores(table.take(np.array(rows[group])), "m1")
+        np.testing.assert_allclose(found.estimate[position], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_one_axis_gives_plain_keys_and_rows():
     table = random_table(count=50, models=2)
-    parts = group_by(table, "k")
-    assert list(parts) == [1, 2, 3] and all(type(key) is int for key in parts)
     found = skill_by(table, "k")
+    assert found.groups == [(1,), (2,), (3,)]
+    assert all(type(value) is int for group in found.groups for value in group)
     rows = list(found.rows())
     assert len(rows) == 6
     assert rows[3] == {
@@ -62,7 +51,6 @@ def test_no_axes_is_all_tasks():
     table = random_table()
     found = skill_by(table, ())
     assert found.groups == [()] and found.tasks.tolist() == [len(table)]
-    assert len(group_by(table, ())[()]) == len(table)
 
 
 def test_unknown_axis():
@@ -70,20 +58,6 @@ def test_unknown_axis():
         skill_by(random_table(), ("k", "colour"))
     with pytest.raises(ValueError, match="model 'x'; expected one of naive, m1"):
         skill_by(random_table(models=2), "k").of("x")
-
-
-def test_gap_is_replay_minus_novel():
-    future = np.array(["replay", "novel", "replay", "novel", "novel"], object)
-    system = np.array(["a", "a", "b", "b", "c"], object)
-    errors = np.array([[1, 0.5], [1, 2], [1, 0.25], [1, 1], [1, 1]])
-    gap = replay_novel_gap(table_of(errors, future=future, system=system))
-    assert gap.groups == [("a",), ("b",)]  # c has no Replay
-    np.testing.assert_allclose(gap.of("m1"), [0.5 - -1, 0.75 - 0])
-    np.testing.assert_array_equal(gap.of("naive"), [0, 0])
-    with pytest.raises(ValueError, match="expected axes other than future"):
-        replay_novel_gap(random_table(), ("system", "future"))
-    with pytest.raises(ValueError, match="no group has tasks of both futures"):
-        replay_novel_gap(table_of(errors[:1], future=future[:1]))
 
 
 @settings(max_examples=50, deadline=None)

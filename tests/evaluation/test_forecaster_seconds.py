@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.eval.evaluation_helpers import BATCH, named
-from whatif_jax.evaluation.evaluate import ForecasterError, evaluate, evaluate_batch, plan
+from tests.evaluation_helpers import BATCH, batches_of, named
+from whatif_jax import ForecasterError, evaluate, evaluate_batch
 
 
 def ticking(monkeypatch) -> None:
@@ -20,7 +20,7 @@ def ticking(monkeypatch) -> None:
 
 def test_seconds_are_of_one_row_padding_counted(few, monkeypatch):
     """A forecaster that is given 16 rows, 3 of them real, took a 16th of its time for each."""
-    ids = next(ids for ids in plan(few, BATCH) if len(ids) >= 3)[:3]
+    ids = next(ids for ids in batches_of(few) if len(ids) >= 3)[:3]
     ticking(monkeypatch)
 
     def forecast(history, covariates, horizon, levels):
@@ -32,7 +32,7 @@ def test_seconds_are_of_one_row_padding_counted(few, monkeypatch):
 
 
 def test_a_forecaster_may_tell_the_seconds_of_its_rows(few):
-    ids = next(ids for ids in plan(few, BATCH) if len(ids) >= 3)[:3]
+    ids = next(ids for ids in batches_of(few) if len(ids) >= 3)[:3]
 
     class Own:
         point = True

@@ -1,24 +1,23 @@
 """Skill, win rates and intervals are those of fev on the same errors."""
 
+import dataclasses
 import warnings
 
 import numpy as np
 import pytest
 
-from tests.aggregation_helpers import random_table
+from tests.error_tables import random_table
 from whatif_jax import root_key
 from whatif_jax.comparison import (
     ErrorTable,
-    PairwiseSkill,
-    PairwiseWinRate,
-    Skill,
-    WinRate,
     bootstrap,
     leaderboard,
-    pairwise_skill_scores,
     pairwise_win_rates,
+    skill_scores,
+    win_rates,
 )
 from whatif_jax.comparison.bootstrap import percentiles, resampled
+from whatif_jax.evaluation.scoring import error_ratio
 
 pytest.importorskip("fev")
 
@@ -50,14 +49,29 @@ def square(found: pd.DataFrame, column: str, models) -> np.ndarray:
     return found[column].unstack().loc[list(models), list(models)].to_numpy()
 
 
+def clipped(table: ErrorTable, reference: str = "naive") -> ErrorTable:
+    """The errors that fev's leaderboard compares: their clipped ratios to the reference's."""
+    ratios = error_ratio(table.errors, table.column(reference)[:, None])
+    return dataclasses.replace(table, errors=ratios)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_leaderboard(seed):
     table = random_table(seed=seed)
+    theirs = of_fev(fev.analysis.leaderboard, table, baseline_model="naive").loc[list(table.models)]
+    found = {row["model"]: row for row in leaderboard(table)}
+    skill = [found[model]["skill"] for model in table.models]
+    np.testing.assert_allclose(skill, theirs["skill_score"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(win_rates(clipped(table)), theirs["win_rate"], rtol=0, atol=1e-9)
+
+
+def test_win_rates_are_those_of_fev_where_no_ratio_leaves_the_clip():
+    table = random_table()
+    table = dataclasses.replace(table, errors=np.clip(table.errors, 0.2, 10.0))
     theirs = of_fev(fev.analysis.leaderboard, table, baseline_model="naive")
     for row in leaderboard(table):
-        expected = theirs.loc[row["model"]]
-        assert row["skill"] == pytest.approx(expected["skill_score"], rel=0, abs=1e-9)
-        assert row["win_rate"] == pytest.approx(expected["win_rate"], rel=0, abs=1e-9)
+        expected = theirs.loc[row["model"], "win_rate"]
+        assert row["win_rate"] == pytest.approx(expected, rel=0, abs=1e-9)
 
 
 def test_leaderboard_against_another_reference():
@@ -68,7 +82,8 @@ def test_leaderboard_against_another_reference():
     assert found["m2"]["skill"] == 0
     for model, expected in theirs.iterrows():
         assert found[model]["skill"] == pytest.approx(expected["skill_score"], rel=0, abs=1e-9)
-        assert found[model]["win_rate"] == pytest.approx(expected["win_rate"], rel=0, abs=1e-9)
+    rates = theirs.loc[list(table.models), "win_rate"]
+    np.testing.assert_allclose(win_rates(clipped(table, "m2")), rates, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,8 +95,9 @@ def test_pairwise_comparison(seed):
     np.testing.assert_allclose(
         pairwise_win_rates(table), square(theirs, "win_rate", table.models), rtol=0, atol=1e-9
     )
+    columns = [skill_scores(table, model) for model in table.models]
     np.testing.assert_allclose(
-        pairwise_skill_scores(table), square(theirs, "skill_score", table.models), rtol=0, atol=1e-9
+        np.stack(columns, 1), square(theirs, "skill_score", table.models), rtol=0, atol=1e-9
     )
 
 
@@ -108,12 +124,7 @@ def test_intervals_from_the_resamples_of_fev():
     counts = fev_counts(120, 200, seed=11)
     values = resampled(
         table,
-        {
-            "skill": Skill(),
-            "win": WinRate("naive"),
-            "pairwise skill": PairwiseSkill(),
-            "pairwise win": PairwiseWinRate(),
-        },
+        {"skill": skill_scores, "pairwise win": pairwise_win_rates},
         [counts[:70], counts[70:]],
         np.arange(120),
     )
@@ -125,8 +136,6 @@ def test_intervals_from_the_resamples_of_fev():
     for position, side in enumerate(("lower", "upper")):
         for ours, theirs in {
             "skill": board[f"skill_score_{side}"],
-            "win": board[f"win_rate_{side}"],
-            "pairwise skill": square(pairs, f"skill_score_{side}", table.models),
             "pairwise win": square(pairs, f"win_rate_{side}", table.models),
         }.items():
             np.testing.assert_allclose(bounds[ours][position], theirs, rtol=0, atol=1e-9)
@@ -135,7 +144,7 @@ def test_intervals_from_the_resamples_of_fev():
 def test_own_resamples_give_intervals_as_wide():
     """Bounds of 2,000 own resamples differ from fev's by no more than a tenth of the width."""
     table = random_table(count=200)
-    ours = bootstrap(table, Skill(), key=root_key(0), resamples=2000)
+    ours = bootstrap(table, skill_scores, key=root_key(0), resamples=2000)
     board = of_fev(fev.analysis.leaderboard, table, baseline_model="naive", n_resamples=2000)
     board = board.loc[list(table.models)]
     lower, upper = board["skill_score_lower"].to_numpy(), board["skill_score_upper"].to_numpy()

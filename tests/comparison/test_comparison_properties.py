@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.aggregation_helpers import any_error, error_tables, finite_error, table_of
+from tests.error_tables import any_error, error_tables, finite_error, table_of
 from whatif_jax.comparison import (
     leaderboard,
-    pairwise_skill_scores,
     pairwise_win_rates,
-    skill_score,
     skill_scores,
     win_rates,
 )
@@ -29,10 +27,9 @@ def copied(table):
 def test_a_model_against_itself(table):
     for model in table.models:
         assert skill_scores(table, model)[table.index(model)] == 0
-        assert skill_score(table.column(model), table.column(model)) == 0
     twice = copied(table)
     assert pairwise_win_rates(twice)[-1, -2] == 0.5
-    assert pairwise_skill_scores(twice)[-1, -2] == 0
+    assert skill_scores(twice, "copy")[-2] == 0
     assert win_rates(twice.only((table.models[-1], "copy"))).tolist() == [0.5, 0.5]
 
 
@@ -45,15 +42,6 @@ def test_pairwise_win_rates_add_up(table):
     expected = [row[keep].mean() for row, keep in zip(matrix, others, strict=True)]
     np.testing.assert_allclose(win_rates(table), expected, rtol=0, atol=1e-12)
     assert win_rates(table).mean() == pytest.approx(0.5, abs=1e-12)
-
-
-@quick
-@given(error_tables())
-def test_pairwise_skill_is_skill_against_every_reference(table):
-    columns = [skill_scores(table, model) for model in table.models]
-    np.testing.assert_allclose(
-        pairwise_skill_scores(table), np.stack(columns, 1), rtol=1e-9, atol=1e-12
-    )
 
 
 @quick
@@ -96,7 +84,7 @@ def test_a_worse_error_never_helps(table, worse, data):
 @given(error_tables(finite_error))
 def test_skill_equals_a_product(table):
     """The definition, one task at a time."""
-    for model in table.models:
+    for model, skill in zip(table.models, skill_scores(table), strict=True):
         product = 1.0
         for error, reference in zip(table.column(model), table.column("naive"), strict=True):
             if reference == 0:
@@ -104,9 +92,7 @@ def test_skill_equals_a_product(table):
             else:
                 ratio = min(max(error / reference, 0.01), 100.0)
             product *= ratio ** (1 / len(table))
-        assert skill_score(table.column(model), table.column("naive")) == pytest.approx(
-            1 - product, rel=1e-9, abs=1e-9
-        )
+        assert skill == pytest.approx(1 - product, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +103,7 @@ def test_skill_equals_a_product(table):
     ],
 )  # fmt: skip
 def test_skill_of_one_task(error, reference, skill):
-    assert skill_score(np.array([error]), np.array([reference])) == pytest.approx(skill, abs=1e-12)
+    assert skill_scores(table_of([[reference, error]]))[1] == pytest.approx(skill, abs=1e-12)
 
 
 def test_win_rates_by_hand():
@@ -127,12 +113,13 @@ def test_win_rates_by_hand():
     np.testing.assert_allclose(win_rates(table), [0.625, 0.75, 0.125])
 
 
-def test_errors_that_both_leave_the_clip_tie_against_a_reference():
-    """As in fev's leaderboard, whose pairwise comparison knows them apart."""
+def test_errors_that_both_leave_the_clip_of_skill_are_told_apart():
+    """There is one win rate, of the errors themselves."""
     table = table_of([[1, 200, 300]])
     assert win_rates(table).tolist() == [1, 0.5, 0]
-    assert win_rates(table, reference="naive").tolist() == [1, 0.25, 0.25]
-    assert {row["model"]: row["win_rate"] for row in leaderboard(table)}["m1"] == 0.25
+    rates = {row["model"]: row["win_rate"] for row in leaderboard(table)}
+    assert rates == {"naive": 1, "m1": 0.5, "m2": 0}
+    assert skill_scores(table)[1] == skill_scores(table)[2] == pytest.approx(-99)
 
 
 def test_leaderboard_without_a_key_and_of_one_model():
@@ -147,10 +134,6 @@ def test_leaderboard_without_a_key_and_of_one_model():
 def test_refusals():
     with pytest.raises(ValueError, match=r"model 'ridge'; expected one of naive, m1"):
         skill_scores(table_of([[1, 2]]), "ridge")
-    with pytest.raises(ValueError, match=r"errors: \[2\] against a reference of \[3\]"):
-        skill_score(np.ones(2), np.ones(3))
-    with pytest.raises(ValueError, match="errors: .* N at least 1"):
-        skill_score(np.ones(0), np.ones(0))
     with pytest.raises(ValueError, match="wql of 'm1' on task 1: nan; expected"):
         table_of([[1, 2], [1, np.nan]])
     with pytest.raises(ValueError, match="wql of 'm1' on task 0: -1.0; expected"):
