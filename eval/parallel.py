@@ -11,7 +11,7 @@ import numpy as np
 from whatif_jax.evaluation.forecaster import forecaster_identity
 
 from .forecasters.base import require
-from .storage import ResultsError
+from .results import ResultsError
 
 __all__ = ["Spread", "cluster"]
 

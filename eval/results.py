@@ -6,17 +6,18 @@ end `scores.parquet`, `seconds.parquet` and `forecasts.parquet`. Scores of anoth
 another version of the metrics are never mixed: they lie elsewhere and are refused by name.
 """
 
+import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from .storage import ResultsError, explained
+from whatif_jax.files import explained
 
 __all__ = [
     "RUN_FILE",
@@ -40,7 +41,12 @@ LAYOUT = 1
 _SECRET = re.compile(r"(^|_)(key|token|secret|password|passwd|credentials?|authorization)$", re.I)
 
 
-class Run(NamedTuple):
+class ResultsError(RuntimeError):
+    """Results cannot be written or continued, or are not those that were asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
     """One finished run of a forecaster.
 
     Attributes:
@@ -103,7 +109,8 @@ def metric_folder(root: Path, suite: str, fingerprint: str, metric_version: str)
     return root / f"{_file_name(suite)}-{fingerprint[:12]}" / f"metrics-v{metric_version}"
 
 
-class Identity(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Identity:
     """What makes two runs the same one."""
 
     suite: str
@@ -149,7 +156,7 @@ def read_table(path: Path) -> pa.Table:
     """
     if not path.is_file():
         raise ResultsError(f"results: {path} is missing")
-    with explained(path):
+    with explained(ResultsError, "results", path):
         try:
             return parquet.read_table(path, partitioning=None).combine_chunks()
         except pa.ArrowException as error:
@@ -164,7 +171,7 @@ def read_run_file(folder: Path) -> dict[str, Any]:
     """
     path = folder / RUN_FILE
     try:
-        with explained(path):
+        with explained(ResultsError, "results", path):
             found = json.loads(path.read_text("utf-8"))
         if found["layout"] != LAYOUT:
             raise ResultsError(

@@ -1,14 +1,16 @@
 """The folder of one run while it is written: parts, one a planned batch, then the whole files."""
 
-import contextlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from whatif_jax.files import HeldFolder
 
 from .results import (
     FORECASTS_FILE,
@@ -18,6 +20,7 @@ from .results import (
     SCORES_FILE,
     SECONDS_FILE,
     Identity,
+    ResultsError,
     Run,
     load_run,
     metadata_of,
@@ -25,15 +28,14 @@ from .results import (
     read_table,
     refuse_other,
 )
-from .storage import UNFINISHED, ResultsError, explained, lock, save_table, save_text
 
 __all__ = ["RunFolder"]
 
 QUANTILES = pa.list_(pa.list_(pa.float32()))
 
 
-class RunFolder:
-    """Use as a context manager: the folder is locked meanwhile.
+class RunFolder(HeldFolder):
+    """The folder of a run, held while it is written.
 
     Args:
         root: folder of results.
@@ -48,6 +50,10 @@ class RunFolder:
             process, or holds another run; or this one, begun with another plan.
     """
 
+    error = ResultsError
+    what = "results"
+    holder = "another run"
+
     def __init__(
         self,
         root: Path,
@@ -56,31 +62,17 @@ class RunFolder:
         plan: Mapping[str, int],
         kept: np.ndarray,
     ):
-        self.path = identity.folder(root)
+        super().__init__(identity.folder(root))
         self.batches = batches
         self.done: set[int] = set()
-        self.complete = False
         self._metadata = identity.metadata()
         self._plan = dict(plan)
         self._kept = kept
         self._about: dict[str, Any] = {}
-        self._locked = contextlib.ExitStack()
 
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            with explained(self.path):
-                (self.path / PARTS).mkdir(parents=True, exist_ok=True)
-                stack.enter_context(lock(self.path))
-                self._open()
-            self._locked = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._locked.close()
-
-    def _open(self) -> None:
-        for left_over in self.path.rglob(f".*{UNFINISHED}"):
-            left_over.unlink()
+    def open(self) -> None:
+        """Read how far the run is; refuse one of another kind."""
+        (self.path / PARTS).mkdir(exist_ok=True)
         if (self.path / RUN_FILE).is_file():
             self._about = read_run_file(self.path)
             refuse_other(self.path / RUN_FILE, self._about["metadata"], self._metadata)
@@ -136,9 +128,13 @@ class RunFolder:
             self._note()
 
     def _note(self) -> None:
-        save_text(
-            json.dumps(self._about, indent=1, ensure_ascii=False) + "\n", self.path / RUN_FILE
-        )
+        text = json.dumps(self._about, indent=1, ensure_ascii=False) + "\n"
+        self.write_text(self.path / RUN_FILE, text)
+
+    def _save(self, table: pa.Table, path: Path) -> None:
+        """The same table gives the same bytes."""
+        table = table.combine_chunks()
+        self.write(path, lambda at: parquet.write_table(table, at, compression="zstd"))
 
     def write_part(
         self, number: int, scores: pa.Table, seconds: pa.Table, quantiles: Sequence[np.ndarray]
@@ -167,7 +163,7 @@ class RunFolder:
         part = part.append_column("quantiles", pa.array(forecasts, QUANTILES))
         widths = set(scores["coverage"].combine_chunks().value_lengths().to_pylist())
         part = part.replace_schema_metadata({**self._metadata, "point": json.dumps(widths == {1})})
-        save_table(part, self._part(number))
+        self._save(part, self._part(number))
         self.done.add(number)
 
     def finish(self, summary: Mapping[str, Any]) -> Run:
@@ -198,7 +194,7 @@ class RunFolder:
         if forecasts.num_rows:
             files[FORECASTS_FILE] = forecasts
         for name, table in files.items():
-            save_table(table.replace_schema_metadata(metadata), self.path / name)
+            self._save(table.replace_schema_metadata(metadata), self.path / name)
         self._about = {**self._about, "metadata": metadata, **summary, "complete": True}
         self._note()
         self.complete = True

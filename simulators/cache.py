@@ -1,7 +1,6 @@
 """Baseline files: written whole or not at all, compared with a later run (whatif-v1.md §8)."""
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as arrow
 from pyarrow import parquet
+
+from whatif_jax.files import write_whole
 
 from .errors import SimulatorError
 from .recording import Recording
@@ -45,11 +46,9 @@ def write_baseline(recording: Recording, path: Path) -> None:
                 "a value that fits float32",
             )
     table = arrow.table(columns).replace_schema_metadata(_metadata(recording))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        parquet.write_table(table, temporary, compression="zstd")
-        size = temporary.stat().st_size
+
+    def check_size(written: Path) -> None:
+        size = written.stat().st_size
         if size >= LARGEST_BYTES:
             raise SimulatorError(
                 recording.system,
@@ -57,9 +56,8 @@ def write_baseline(recording: Recording, path: Path) -> None:
                 f"{size} bytes",
                 f"fewer than {LARGEST_BYTES} bytes",
             )
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    write_whole(path, lambda at: parquet.write_table(table, at, compression="zstd"), check_size)
 
 
 def read_baseline(path: Path, system: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

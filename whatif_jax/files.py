@@ -1,71 +1,20 @@
-"""Files that appear only when whole, folders held against a second writer, and disk errors.
+"""Files that appear only when whole, and folders that one process at a time writes into.
 
-What exports and the programs that keep results share. Each turns the errors into its own.
+What manifests, exports, results and the simulators' series share. Each names its own error.
 """
 
 import contextlib
-import errno
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar, Self
 
-try:
-    import fcntl
-except ImportError:  # not on Windows: there two writers of one folder are not kept apart
-    fcntl = None  # type: ignore[assignment]
+from filelock import FileLock, Timeout
 
-__all__ = ["UNFINISHED", "FolderHeldError", "disk_problem", "free_bytes", "hold", "megabytes",
-           "write_whole"]  # fmt: skip
+__all__ = ["LOCK", "UNFINISHED", "HeldFolder", "explained", "write_whole"]
 
 UNFINISHED = ".unfinished"  # how the temporary names end
-_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-
-
-class FolderHeldError(RuntimeError):
-    """Another process holds the folder."""
-
-
-def megabytes(count: float) -> str:
-    """A number of bytes for people to read."""
-    return f"{count / 1e6:,.1f} MB"
-
-
-def free_bytes(path: Path) -> int | None:
-    """Bytes free where `path` lies or will lie; None where nobody can tell."""
-    while not path.exists() and path != path.parent:
-        path = path.parent
-    try:
-        return shutil.disk_usage(path).free
-    except OSError:
-        return None
-
-
-def disk_problem(path: Path, error: OSError, advice: str) -> str:
-    """What an error of the operating system about a path means.
-
-    Args:
-        path: the file or folder.
-        error: what was raised.
-        advice: what to do where the disk is full.
-    """
-    # pyarrow raises plain OSErrors whose text alone holds the number of the error.
-    number = error.errno
-    if number is None:
-        text = str(error).lower()
-        number = next((code for code in errno.errorcode if f"[errno {code}]" in text), None)
-    if number in _FULL:
-        free = free_bytes(path)
-        left = "" if free is None else f" ({megabytes(free)} free)"
-        return f"the disk or quota is full{left}; {advice}"
-    if number in _FORBIDDEN:
-        return "not writable; expected a folder that this user may write into"
-    if number == errno.EFBIG:
-        return "a file would grow past the size this system or user is allowed"
-    if number in (errno.ENOTDIR, errno.EEXIST):
-        return "a file of that name is in the way; expected a folder, or a name not yet taken"
-    return str(error)
+LOCK = ".lock"
 
 
 def write_whole(
@@ -96,20 +45,92 @@ def write_whole(
 
 
 @contextlib.contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Hold a folder against other processes; a killed one lets go by itself.
+def explained(error: type[Exception], what: str, path: Path) -> Iterator[None]:
+    """Turn what the operating system says of a path into one line of an error of ours.
+
+    Args:
+        error: the class to raise.
+        what: the path belongs to, such as the name of an argument.
+        path: the file or folder.
 
     Raises:
-        FolderHeldError: another process holds it.
+        Exception: of the class `error`, if the code inside raised an OSError.
     """
-    with contextlib.ExitStack() as stack:
-        if fcntl is not None:
-            handle = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, handle)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise FolderHeldError(str(folder)) from None
-            except OSError:  # some network file systems lock no folders
-                pass
+    try:
         yield
+    except OSError as problem:
+        reason = problem.strerror or str(problem)  # pyarrow's have a text alone
+        expected = "expected a place with room that this user may write into"
+        raise error(f"{what}: {path}: {reason}; {expected}") from problem
+
+
+class HeldFolder:
+    """A folder held against other processes while it is written. A context manager.
+
+    A killed process lets go by itself; what it left half-written is removed by the next. Where
+    nothing can be locked (a read-only place, some network file systems) it goes without.
+
+    Args:
+        path: the folder; made if missing.
+
+    Raises:
+        Exception: of the class `error`, on entry: the folder cannot be made, or another process
+            holds it.
+    """
+
+    error: ClassVar[type[Exception]] = RuntimeError
+    what: ClassVar[str] = "folder"  # name of the argument that gave the path
+    holder: ClassVar[str] = "another process"
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.complete = False  # nothing more is to be written
+        self._lock = FileLock(path / LOCK, timeout=0)
+
+    def open(self) -> None:
+        """Read what is there; called while the folder is held."""
+
+    def __enter__(self) -> Self:
+        with explained(self.error, self.what, self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise self.error(
+                f"{self.what}: {self.path}: {self.holder} is writing here; expected it to end first"
+            ) from None
+        except OSError:
+            pass
+        try:
+            with explained(self.error, self.what, self.path):
+                for left_over in self.path.rglob(f".*{UNFINISHED}"):
+                    left_over.unlink()
+                self.open()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.complete:  # whoever opens the file before it goes finds a finished folder
+            with contextlib.suppress(OSError):
+                (self.path / LOCK).unlink(missing_ok=True)
+        self._lock.release()
+
+    def write(
+        self,
+        path: Path,
+        save: Callable[[Path], object],
+        check: Callable[[Path], object] | None = None,
+    ) -> None:
+        """`write_whole` of a file of the folder.
+
+        Raises:
+            Exception: of the class `error`: the disk is full or cannot be written.
+        """
+        with explained(self.error, self.what, path):
+            write_whole(path, save, check)
+
+    def write_text(self, path: Path, text: str) -> None:
+        """`write` of a text in UTF-8. Raises as it does."""
+        self.write(path, lambda at: at.write_bytes(text.encode()))

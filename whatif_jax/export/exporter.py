@@ -33,8 +33,6 @@ FORMATS = tuple(_FORMATS)
 
 # Raised whenever files change for the same suite and settings, so that no export mixes layouts.
 LAYOUT = 1
-# What the files about the export take, at most.
-_SIDE_BYTES = 4_000_000
 
 
 def export(
@@ -63,8 +61,8 @@ def export(
         the folder.
 
     Raises:
-        ExportError: an argument is wrong; the folder holds something else, cannot be written or
-            has too little room; or a file of a finished export was changed.
+        ExportError: an argument is wrong; the folder holds something else or cannot be written;
+            or a file of a finished export was changed.
     """
     form = _check(suite, format, batch_size)
     folder = Path(out)
@@ -79,8 +77,6 @@ def export(
         if target.complete:
             return folder
         missing = [shard for shard in shards if shard.path not in target.finished]
-        needed = int(_value_bytes(suite, missing) * form.disk_share) + _SIDE_BYTES
-        target.check_room(needed, f"{sum(len(shard.rows) for shard in missing):,} tasks")
         done = len(suite) - sum(len(shard.rows) for shard in missing)
         # None: a bar only where standard error is a terminal
         hidden = None if progress else True
@@ -108,14 +104,6 @@ def _check(suite: Suite, name: str, batch_size: int) -> Format:
     return _FORMATS[name]
 
 
-def _value_bytes(suite: Suite, shards: list[Shard]) -> int:
-    """Bytes of the float32 values of some shards."""
-    rows = np.concatenate([shard.rows for shard in shards] or [np.zeros(0, int)])
-    k, context, horizon = (suite.column(name)[rows].astype(np.int64)
-                           for name in ("k", "context", "horizon"))  # fmt: skip
-    return 4 * int(((1 + k) * (context + horizon) + horizon).sum())
-
-
 def _write_shards(
     suite: Suite,
     form: Format,
@@ -131,7 +119,7 @@ def _write_shards(
 
     def write(rows: ShardRows) -> None:
         table = form.table(suite, rows)
-        target.write(rows.shard.path, lambda path: form.save(table, path), len(rows.shard.rows))
+        target.add(rows.shard.path, lambda path: form.save(table, path), len(rows.shard.rows))
 
     with ThreadPoolExecutor(1) as writer:
         pending: Future | None = None
@@ -146,11 +134,11 @@ def _write_shards(
 def _describe(suite: Suite, form: Format, target: Folder) -> None:
     """The files about the export; the manifest comes last."""
     for path, text in form.side_files(suite).items():
-        target.write_text(path, text)
-    target.write_text(CARD_FILE, card(suite, form))
+        target.add_text(path, text)
+    target.add_text(CARD_FILE, card(suite, form))
     target.finished.pop(CROISSANT_FILE, None)
     files = [entry for _, entry in sorted(target.finished.items())]
-    target.write_text(
+    target.add_text(
         CROISSANT_FILE,
         croissant(
             **about(suite), version=__version__, record_sets=form.record_sets(suite), files=files

@@ -57,7 +57,6 @@ class Fev(Format):
 
     name = "fev"
     usage = USAGE
-    disk_share = 0.2
 
     def shards(self, suite: Suite) -> list[Shard]:
         """One file a dataset."""

@@ -4,15 +4,14 @@ While an export runs, the finished files stand in `.export.json`; `manifest.json
 so that a folder with a manifest is a finished export.
 """
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from ..files import UNFINISHED, FolderHeldError, free_bytes, hold, megabytes, write_whole
-from .errors import ExportError, explained
+from ..files import LOCK, HeldFolder
+from .errors import ExportError
 
 __all__ = ["JOURNAL", "MANIFEST_FILE", "Entry", "Folder"]
 
@@ -29,8 +28,8 @@ class Entry(NamedTuple):
     rows: int  # tasks in it; 0 for a file about the export
 
 
-class Folder:
-    """One export's folder. Use as a context manager: it is locked meanwhile.
+class Folder(HeldFolder):
+    """One export's folder, held while it is written.
 
     Args:
         path: the folder; made if missing.
@@ -42,28 +41,17 @@ class Folder:
             export, or is being written by another process; or a finished export in it was changed.
     """
 
+    error = ExportError
+    what = "out"
+    holder = "another export"
+
     def __init__(self, path: Path, identity: Mapping[str, Any]):
-        self.path = path
+        super().__init__(path)
         self.identity = json.loads(json.dumps(identity))
         self.finished: dict[str, Entry] = {}
-        self.complete = False
-        self._locked = contextlib.ExitStack()
 
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            with explained(self.path):
-                self.path.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(_lock(self.path))
-                self._open()
-            self._locked = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._locked.close()
-
-    def _open(self) -> None:
-        for left_over in self.path.rglob(f".*{UNFINISHED}"):
-            left_over.unlink()
+    def open(self) -> None:
+        """Read the manifest or the journal; refuse a folder of anything else."""
         manifest, journal = self.path / MANIFEST_FILE, self.path / JOURNAL
         if manifest.is_file():
             self._read(manifest)
@@ -84,7 +72,7 @@ class Folder:
                 path: entry for path, entry in self.finished.items() if not self._problem(entry)
             }
         else:
-            others = sorted(item.name for item in self.path.iterdir())
+            others = sorted({item.name for item in self.path.iterdir()} - {LOCK})
             if others:
                 raise ExportError(
                     f"out: {self.path} holds {', '.join(others[:5])}"
@@ -131,22 +119,9 @@ class Folder:
         return json.dumps({**self.identity, "files": files}, indent=1, ensure_ascii=False) + "\n"
 
     def _note(self) -> None:
-        content = self._document().encode()
-        self._replace(self.path / JOURNAL, lambda path: path.write_bytes(content))
+        self.write_text(self.path / JOURNAL, self._document())
 
-    def _replace(self, path: Path, save: Callable[[Path], object]) -> Entry:
-        """Write under a temporary name; give it the final one when it is whole and on the disk."""
-        found: list[Entry] = []
-
-        def note(unfinished: Path) -> None:
-            name = path.relative_to(self.path).as_posix()
-            found.append(Entry(name, _sha256(unfinished), unfinished.stat().st_size, rows=0))
-
-        with explained(path):
-            write_whole(path, save, note)
-        return found[0]
-
-    def write(self, path: str, save: Callable[[Path], object], rows: int = 0) -> Entry:
+    def add(self, path: str, save: Callable[[Path], object], rows: int = 0) -> None:
         """Write one file of the export and note it as finished.
 
         Args:
@@ -157,14 +132,17 @@ class Folder:
         Raises:
             ExportError: the disk is full or cannot be written.
         """
-        entry = self._replace(self.path / path, save)._replace(rows=rows)
-        self.finished[path] = entry
-        self._note()
-        return entry
 
-    def write_text(self, path: str, text: str) -> Entry:
-        """`write` of a text. Raises ExportError as it does."""
-        return self.write(path, lambda at: at.write_bytes(text.encode()))
+        def note(unfinished: Path) -> None:
+            size = unfinished.stat().st_size
+            self.finished[path] = Entry(path, _sha256(unfinished), size, rows)
+
+        self.write(self.path / path, save, note)
+        self._note()
+
+    def add_text(self, path: str, text: str) -> None:
+        """`add` of a text. Raises ExportError as it does."""
+        self.add(path, lambda at: at.write_bytes(text.encode()))
 
     def finish(self, notes: Mapping[str, Any]) -> None:
         """Write the manifest, which makes the export finished.
@@ -176,24 +154,9 @@ class Folder:
             ExportError: the disk is full or cannot be written.
         """
         self.identity = {**self.identity, **notes}
-        content = self._document().encode()
-        self._replace(self.path / MANIFEST_FILE, lambda at: at.write_bytes(content))
-        with explained(self.path):
-            (self.path / JOURNAL).unlink(missing_ok=True)
+        self.write_text(self.path / MANIFEST_FILE, self._document())
+        (self.path / JOURNAL).unlink(missing_ok=True)
         self.complete = True
-
-    def check_room(self, needed: int, what: str) -> None:
-        """Refuse to begin where the disk cannot hold what is to come.
-
-        Raises:
-            ExportError: fewer than `needed` bytes are free.
-        """
-        free = free_bytes(self.path)
-        if free is not None and free < needed:
-            raise ExportError(
-                f"out: {self.path}: {megabytes(free)} free; expected about {megabytes(needed)} "
-                f"for {what}"
-            )
 
 
 def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -207,16 +170,3 @@ def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold the folder against other exports."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(hold(path))
-        except FolderHeldError:
-            raise ExportError(
-                f"out: {path}: another export is writing here; expected it to end first"
-            ) from None
-        yield

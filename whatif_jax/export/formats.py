@@ -32,8 +32,6 @@ class Format(abc.ABC):
 
     name: str
     usage: str  # how to read it: a part of the card, Markdown
-    # Bytes on disk per byte of float32 values, rounded up: to refuse a disk that is too small.
-    disk_share: float
 
     @abc.abstractmethod
     def shards(self, suite: Suite) -> list[Shard]:

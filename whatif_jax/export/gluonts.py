@@ -58,7 +58,6 @@ class Gluonts(Format):
 
     name = "gluonts"
     usage = USAGE
-    disk_share = 0.2
 
     def shards(self, suite: Suite) -> list[Shard]:
         """One file a dataset, in a folder apart from its metadata."""

@@ -34,7 +34,6 @@ class Parquet(Format):
 
     name = "parquet"
     usage = USAGE
-    disk_share = 0.1
 
     def shards(self, suite: Suite) -> list[Shard]:
         """A thousand tasks a file."""

@@ -4,14 +4,14 @@ References:
     whatif-v1.md §8.
 """
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
+
+from ..files import write_whole
 
 __all__ = [
     "AXES",
@@ -96,17 +96,12 @@ def read_manifest(path: str | Path) -> pa.Table:
 
 
 def write_manifest(table: pa.Table, path: str | Path, metadata: Mapping[str, str]) -> None:
-    """Write a manifest under a temporary name, then rename it."""
-    path = Path(path)
+    """Write a manifest, whole or not at all. Raises OSError where it cannot be written."""
     table = table.select(SCHEMA.names).cast(SCHEMA).replace_schema_metadata(dict(metadata))
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        parquet.write_table(table, temporary, compression="zstd", compression_level=19)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    write_whole(
+        Path(path),
+        lambda at: parquet.write_table(table, at, compression="zstd", compression_level=19),
+    )
 
 
 def flat_values(table: pa.Table, name: str) -> np.ndarray:
