@@ -110,6 +110,20 @@ def show_suite(
     typer.echo(f"fingerprint: {suite.fingerprint}")
 
 
+@suite_app.command("define")
+def define_suite(
+    name: Annotated[str, typer.Argument(help="A suite of the package.")] = "whatif-v1",
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Print how forecasts are scored instead.")
+    ] = False,
+) -> None:
+    """Print a suite's definition: systems, responses, events, layout, verification, files."""
+    from .suites import definition
+
+    path = Path(__file__).parent / "evaluation" / "scores.md"
+    typer.echo(path.read_text("utf-8") if scores else definition(name), nl=False)
+
+
 @suite_app.command("build")
 def build_suite(
     out: Annotated[

@@ -19,6 +19,7 @@ __all__ = [
     "Suite",
     "TaskBatch",
     "available_suites",
+    "definition",
     "load_suite",
     "read_manifest",
     "write_manifest",
@@ -30,6 +31,17 @@ _FOLDER = Path(__file__).parent
 def available_suites() -> tuple[str, ...]:
     """Names of the suites that ship with the package."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.parquet")))
+
+
+def definition(name: str = "whatif-v1") -> str:
+    """What a suite of the package is, rule by rule: a text in Markdown.
+
+    Raises:
+        ManifestError: the package has no suite of that name.
+    """
+    if name not in available_suites():
+        raise ManifestError(f"suite: {name!r}; expected one of {', '.join(available_suites())}")
+    return (_FOLDER / f"{name}.md").read_text("utf-8")
 
 
 def load_suite(
