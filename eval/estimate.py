@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from whatif_jax import LEVELS
+from whatif_jax import LEVELS, BatchInfo
 from whatif_jax.evaluation.forecaster import forecast_batch
 
 from .progress import Progress
@@ -77,6 +77,13 @@ class _Counting:
         self.wants_info = getattr(forecaster, "wants_info", False)
         self.total: Any = 0
 
-    def __call__(self, history, covariates, horizon, levels, **info) -> np.ndarray:
+    def __call__(
+        self,
+        history: np.ndarray,
+        covariates: np.ndarray,
+        horizon: int,
+        levels: tuple[float, ...],
+        **info: BatchInfo,
+    ) -> np.ndarray:
         self.total = self.total + self._estimate(history, covariates, horizon, levels, **info)
         return np.zeros((len(history), horizon, 1), np.float32)

@@ -5,7 +5,7 @@ None of them changes a number. Each can go once the plain form beside it is as f
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,10 @@ from ._types import Array
 
 __all__ = ["apart", "at", "floor_divide"]
 
+Arrays = TypeVar("Arrays")  # a pytree of them
 
-def apart(true: Array, compute: Callable[[], Any]) -> Any:
+
+def apart(true: Array, compute: Callable[[], Arrays]) -> Arrays:
     """`compute()`, compiled apart from what reads it.
 
     XLA does not fuse across a conditional. Without this its CPU compiler, which drops optimization
@@ -28,7 +30,7 @@ def apart(true: Array, compute: Callable[[], Any]) -> Any:
         compute: takes nothing and returns arrays.
     """
 
-    def zeros() -> Any:
+    def zeros() -> Arrays:
         shapes = jax.eval_shape(compute)
         return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 

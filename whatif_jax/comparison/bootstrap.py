@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._types import PRNGKeyArray
+from .._types import Array, PRNGKeyArray
 from .error_table import ErrorTable
 from .statistic import MeanStatistic, Statistic, parts_of
 
@@ -172,8 +172,8 @@ def _blocks(key: PRNGKeyArray, resamples: np.ndarray, blocks: int) -> np.ndarray
 
 
 @jax.jit
-def _bits(key, resamples, blocks):
-    def draw(resample, block):
+def _bits(key: PRNGKeyArray, resamples: Array, blocks: Array) -> Array:
+    def draw(resample: Array, block: Array) -> Array:
         own = jax.random.fold_in(jax.random.fold_in(key, resample), block)
         return jax.random.bits(own, (_BLOCK,), jnp.uint32)
 

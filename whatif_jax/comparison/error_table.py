@@ -51,7 +51,7 @@ class ErrorTable:
     axes: Mapping[str, np.ndarray]
     imputed: np.ndarray | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shape = (len(self.task_ids), len(self.models))
         if not all(shape):
             raise ValueError(f"errors: {shape[0]} tasks of {shape[1]} models; expected some")

@@ -100,7 +100,9 @@ def per_row(
     """
 
     @functools.wraps(function)
-    def forecast(history, covariates, horizon, levels):
+    def forecast(
+        history: np.ndarray, covariates: np.ndarray, horizon: int, levels: tuple[float, ...]
+    ) -> list[Any]:
         return [
             function(past, known, horizon, levels)
             for past, known in zip(history, covariates, strict=True)

@@ -5,12 +5,12 @@ References:
 """
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from tqdm import tqdm
 
 from ..catalog import load_system
 from ..tasks import load_systems
@@ -58,21 +58,14 @@ def freeze(
     recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
     recipe = read_recipe(recipe_path)
     systems = [load_system(entry["name"], folder=recipe_path.parent) for entry in recipe["systems"]]
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
     draws, report, missing = {}, {}, []
-    with Progress(*columns, console=console) as progress:
-        for item, entry in zip(systems, recipe["systems"], strict=True):
-            loaded = load_systems([item])
-            bar = progress.add_task(item.name, total=len(candidates(item)))
+    for item, entry in zip(systems, recipe["systems"], strict=True):
+        loaded = load_systems([item])
+        with tqdm(total=len(candidates(item)), unit="pair", desc=item.name, disable=None) as bar:
 
-            def done(pairs: int, bar=bar) -> None:
-                progress.advance(bar, pairs)
-
-            def seed_changed(seed: int, bar=bar, name=item.name) -> None:
-                progress.update(bar, description=f"{name} seed {seed}", completed=0)
+            def seed_changed(seed: int, bar: tqdm = bar, name: str = item.name) -> None:
+                bar.reset()
+                bar.set_description(f"{name} seed {seed}")
 
             try:
                 draw = search_seed(
@@ -82,24 +75,24 @@ def freeze(
                     partial_tasks=entry["partial_tasks"],
                     seeds=range(most_seeds),
                     progress=seed_changed,
-                    pairs_done=done,
+                    pairs_done=bar.update,
                 )
             except ValueError as error:
                 missing.append(str(error))
-                draw = draw_system(item, loaded, 0, progress=done)
-            draws[item.name] = draw
-            report[item.name] = composition(item, draw)
+                draw = draw_system(item, loaded, 0, progress=bar.update)
+        draws[item.name] = draw
+        report[item.name] = composition(item, draw)
     for item in systems:
         counts = report[item.name]
         full, partial = facts(item, counts)
-        console.print(
+        _say(
             f"{item.name}: seed {draws[item.name].seed}, {sum(counts.values()):,} tasks, "
             f"{full} full targets, {partial} tasks of partial targets"
         )
         whole = 2 * len(candidates(item)) // len(item.targets)
         for name, count in counts.items():
             if count != whole:
-                console.print(f"  {name}: {count} of {whole}")
+                _say(f"  {name}: {count} of {whole}")
     if missing:
         raise ValueError("; ".join(missing))
     if out is not None:
@@ -110,5 +103,9 @@ def freeze(
             "composition": json.dumps(report),
         }
         write_manifest(table, out, metadata)
-        console.print(f"{table.num_rows:,} tasks in {out}")
+        _say(f"{table.num_rows:,} tasks in {out}")
     return report
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

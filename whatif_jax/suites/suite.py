@@ -97,7 +97,7 @@ class Suite:
         found = self.table.schema.metadata or {}
         return {key.decode(): value.decode() for key, value in found.items()}
 
-    def where(self, **axes) -> "Suite":
+    def where(self, **axes: Any) -> "Suite":
         """The tasks at given values: `suite.where(system="epanet", k=[1, 5], future="novel")`.
 
         Args:

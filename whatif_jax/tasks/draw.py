@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from .._types import Array, PRNGKeyArray
 from .events import SHAPES, LayoutRules, layout, place
@@ -52,9 +53,10 @@ class Shares(NamedTuple):
     factor: Array  # [E, K]
 
 
-def draw_shares(max_events: int, max_covariates: int, dtype, *, key: PRNGKeyArray) -> Shares:
+def draw_shares(
+    max_events: int, max_covariates: int, dtype: DTypeLike, *, key: PRNGKeyArray
+) -> Shares:
     """Draw them at once: one call of the generator, where many would cost most of the compile."""
-    e, k = max_events, max_covariates
     flat = jax.random.uniform(key, (2 + k + e + e * k,), dtype)
     return Shares(
         window=flat[0],

@@ -16,6 +16,7 @@ __all__ = [
     "SHAPES",
     "Layout",
     "LayoutRules",
+    "Whole",
     "context_for",
     "fits",
     "layout",
@@ -105,7 +106,7 @@ class Layout(NamedTuple):
         return [self.slot_start + event * self.slot_stride for event in range(n_events)]
 
 
-def _span(context, rules: LayoutRules):
+def _span(context: Whole, rules: LayoutRules) -> tuple[Whole, Whole]:
     """First step after the prefix, and first step of the end buffer."""
     return context * rules.prefix // WHOLE, context - -(-context * rules.end_buffer // WHOLE)
 
@@ -118,7 +119,7 @@ def fits(context: int, event_length: int, n_events: int, rules: LayoutRules = BE
     return needed * WHOLE <= room and needed <= last - first
 
 
-def place(context, event_length, n_events, rules: LayoutRules) -> Layout:
+def place(context: Whole, event_length: Whole, n_events: Whole, rules: LayoutRules) -> Layout:
     """`layout` without its check: for sizes that are known to fit, traced ones among them."""
     first, last = _span(context, rules)
     spare = last - first - n_events * (event_length + rules.gap)

@@ -5,11 +5,11 @@ References:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 
 from .._types import Array, Bool, Float, Int
 from ..catalog import Response, System
@@ -162,13 +162,13 @@ def _kinds(terms: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, ...]
     return tuple(kind for kind in TERM_KINDS if np.any(used[kind] != 0.0))
 
 
-def on_device(value: Any, dtype: Any) -> Array:
+def on_device(value: ArrayLike | list, dtype: DTypeLike) -> Array:
     """An array on the default device, converted before it goes there: no program is compiled."""
     return jax.device_put(np.asarray(value, dtype))
 
 
 def build_response_table(
-    systems: Sequence[System], *, reachable: np.ndarray | None = None, dtype=np.float32
+    systems: Sequence[System], *, reachable: np.ndarray | None = None, dtype: DTypeLike = np.float32
 ) -> ResponseTable:
     """Lower the catalog's forms of all targets of `systems` into one table.
 

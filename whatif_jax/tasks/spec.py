@@ -11,7 +11,7 @@ import equinox as eqx
 import numpy as np
 
 from .._types import Array, Bool, Float, Int
-from .events import SHAPES, layout
+from .events import SHAPES, Whole, layout
 from .systems import check_window
 
 __all__ = [
@@ -60,12 +60,12 @@ class Bucket:
         return self.shapes != SHAPES[:1]
 
 
-def per_event(event_length: Any, shaped: bool = True) -> Any:
+def per_event(event_length: Whole, shaped: bool = True) -> Whole:
     """Positions one event needs: its shape is symmetric, so half its steps; one for a step."""
     return (event_length + 1) // 2 if shaped else 0 * event_length + 1
 
 
-def positions_for(event_length: Any, n_events: Any, shaped: bool = True) -> Any:
+def positions_for(event_length: Whole, n_events: Whole, shaped: bool = True) -> Whole:
     """`Bucket.positions` that one history needs."""
     return n_events * per_event(event_length, shaped)
 

@@ -218,7 +218,14 @@ def _make_batch(
     factor_range: tuple[float, float] | None,
     sharding: NamedSharding | None,
 ) -> StreamBatch:
-    def rows_of(root, high, low, rows, choices, systems) -> StreamBatch:
+    def rows_of(
+        root: PRNGKeyArray,
+        high: Array,
+        low: Array,
+        rows: Array,
+        choices: Choices,
+        systems: Systems,
+    ) -> StreamBatch:
         step_key = jax.random.fold_in(jax.random.fold_in(root, high), low)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows)
         specs, verified = _draw_rows(keys, choices, systems, bucket, factor_range)
