@@ -53,10 +53,9 @@ class Shares(NamedTuple):
     factor: Array  # [E, K]
 
 
-def draw_shares(
-    max_events: int, max_covariates: int, dtype: DTypeLike, *, key: PRNGKeyArray
-) -> Shares:
+def draw_shares(bucket: Bucket, dtype: DTypeLike, *, key: PRNGKeyArray) -> Shares:
     """Draw them at once: one call of the generator, where many would cost most of the compile."""
+    e, k = bucket.events, bucket.covariates
     flat = jax.random.uniform(key, (2 + k + e + e * k,), dtype)
     return Shares(
         window=flat[0],
@@ -145,7 +144,7 @@ def sample_spec(sizes: Sizes, systems: Systems, bucket: Bucket, *, key: PRNGKeyA
     if width < bucket.covariates:
         columns = jnp.pad(columns, (0, bucket.covariates - width))
     mask = jnp.arange(bucket.covariates) < jnp.minimum(k, systems.n_covariates[target])
-    shares = draw_shares(bucket.events, bucket.covariates, systems.base.dtype, key=key)
+    shares = draw_shares(bucket, systems.base.dtype, key=key)
     drawn = factors_from(shares, systems, target, columns, n_events, sizes.factor_range)
     rules = LayoutRules(systems.gap[target], systems.prefix[target], systems.end_buffer[target])
     slot_start, slot_stride = place(context, event_length, n_events, rules)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
+from jax.typing import ArrayLike
 
 from .._types import Array, Bool, PRNGKeyArray
 from .draw import ATTEMPTS, below, sample_spec
@@ -209,8 +210,8 @@ def _draw_rows(
 @functools.partial(jax.jit, static_argnames=("bucket", "factor_range", "sharding"))
 def _make_batch(
     root: PRNGKeyArray,
-    high: np.uint32,
-    low: np.uint32,
+    high: ArrayLike,
+    low: ArrayLike,
     rows: Array,
     choices: Choices,
     systems: Systems,
@@ -220,8 +221,8 @@ def _make_batch(
 ) -> StreamBatch:
     def rows_of(
         root: PRNGKeyArray,
-        high: Array,
-        low: Array,
+        high: ArrayLike,
+        low: ArrayLike,
         rows: Array,
         choices: Choices,
         systems: Systems,
