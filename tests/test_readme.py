@@ -40,7 +40,8 @@ def test_python(folder):
         "assert loss(weights, held_out) < 0.8 * loss(jnp.zeros(5), held_out)",
         "assert table.num_rows == len(part) > 0",
         "assert skill_scores(errors, reference='naive')[0] == 0",
-        "assert abs(effect).mean() > 0.1 * abs(task.future_baseline).mean()",
+        "assert effect.shape == (128,) and abs(effect).mean() > 0.1",
+        "assert abs(task.future - task.future_baseline).mean() > 0.1 * task.future_baseline.mean()",
         "assert own.check(own.batch_at(0)).task.future.shape == (4, 64)",
     )
     script = folder / "snippets.py"
