@@ -65,6 +65,18 @@ def test_covariates_with_their_order_and_bases(text):
                 assert (covariate.name in bells) == (covariate.shape == "bell"), covariate.name
 
 
+def test_bases_and_thermal_covariates_of_gridlabd(text):
+    section = text[text.index("### gridlabd") :].split("\n### ")[0].replace("\n", " ")
+    bases = section[section.index("Bases [R]") : section.index("Bells")]
+    for covariate in load_system("gridlabd").covariates:
+        said = re.search(rf"\b{covariate.name}\b[a-z_ ]* ([\d.]+)", bases)
+        assert (float(said[1]) if said else 1) == covariate.base, covariate.name
+    thermal = text[text.index("Thermal covariates of gridlabd") :].split("\n\n")[0]
+    for covariate in load_system("gridlabd").covariates:
+        named = re.search(rf"\b{covariate.name}\b", thermal) is not None
+        assert named == ("thermal" in covariate.groups), covariate.name
+
+
 def test_weights_of_sumo_are_the_catalogs(text):
     system = load_system("sumo")
     added = system.target("meanTimeLoss_e2_e_0").secondaries

@@ -117,14 +117,6 @@ ADDITIVE_CASES = [  # system, target, secondary, direction, f, offset
 ]
 
 
-KINDS = ("TimeLoss", "Speed")  # one additive and one multiplicative class of sumo
-
-
-def direction(which: str, covariate: str) -> int:
-    """The direction of a sumo covariate on a class."""
-    return tables.secondary("sumo", f"mean{which}_e2_e_0", covariate).direction
-
-
 def dampened(*factors) -> float:
     """s in decimals: 1/(1 + 0.5 * sum |ln f|)."""
     return float(1 / (1 + sum(abs(Decimal(f).ln()) for f in factors) / 2))
@@ -201,71 +193,6 @@ def test_systems():
     assert tables.covariates_of("opendc", "cpu_demand_1026", 3) == (
         *("coreSpeed_host-1", "coreCount_host-0", "coreSpeed_host-0"),
     )
-
-
-def test_printed_lists():
-    """Orders, bases and weights against whatif-v1.md §2 and §3's own lines, copied."""
-    bases = (
-        "minGap 2.5 m, accel 2.6 m/s2, decel 4.5 m/s2, maxSpeed 55.56 m/s, sigma 0.5, tau 1 s, "
-        "length 5 m, speedDev 0.1, offset 10 s, width 1.8 m, height 1.5 m, lcStrategic 1, "
-        "lcCooperative 1, lcSpeedGain 1, impatience 0.5, actionStepLength 1 s"
-    )
-    w_add = ".60 .20 .20 .20 .20 .20 .50 .20 .70 .20 .20 .20 .20 .20 .45 .20"
-    w_mul = ".45 .15 .30 .15 .35 .50 .35 .25 .30 .15 .15 .20 .20 .20 .15 .15"
-    inverse_additive = (
-        "accel decel maxSpeed speedDev lcStrategic lcCooperative lcSpeedGain impatience"
-    )
-    inverse_multiplicative = "minGap tau length sigma speedDev"
-    words = [entry.split() for entry in bases.split(", ")]
-    for covariate, word, added, multiplied in zip(
-        tables.SYSTEMS["sumo"].covariates, words, w_add.split(), w_mul.split(), strict=True
-    ):
-        name = covariate.name
-        assert (name, covariate.base) == (word[0], float(word[1]))
-        rules = [tables.secondary("sumo", f"mean{which}_e2_e_0", name) for which in KINDS]
-        assert [rule.weight for rule in rules] == [float(added), float(multiplied)]
-    inverse = [
-        {c.name for c in tables.SYSTEMS["sumo"].covariates if direction(which, c.name) < 0}
-        for which in KINDS
-    ]
-    assert inverse[0] == set(inverse_additive.split())
-    assert inverse[1] == set(inverse_multiplicative.split())
-
-    covariates = [c for c in tables.SYSTEMS["gridlabd"].covariates if c.base != 1]
-    assert [(c.name, c.base) for c in covariates] == [
-        *(("base_power", 10), ("heat_fraction", 0.05), ("breaker_amps", 60)),
-        *(("temperature", 60), ("nominal_power", 10)),
-    ]
-    order = (
-        "base_power, current_pf, power_pf, impedance_pf, duty_cycle, period, phase, "
-        "heat_fraction, multiplier, voltage_factor, breaker_amps, power_factor, "
-        "number_of_devices, thermostatic_control_range, rate_of_cooling, rate_of_heating, "
-        "temperature, phi, demand_rate, nominal_power, recovery_duty_cycle"
-    )
-    assert ", ".join(c.name for c in tables.SYSTEMS["gridlabd"].covariates) == order
-    thermal = (
-        "heat_fraction, temperature, thermostatic_control_range, rate_of_heating, "
-        "rate_of_cooling, duty_cycle, recovery_duty_cycle, period"
-    )
-    found = {
-        name
-        for name in order.split(", ")
-        if tables.secondary("gridlabd", "heating_demand", name).weight == 0.40
-    }
-    assert found == set(thermal.split(", "))
-    assert [(c.name, c.base) for c in tables.SYSTEMS["opendc"].covariates] == [
-        *(("coreCount_host-0", 16), ("coreSpeed_host-0", 3000), ("memorySize_host-0", 64)),
-        *(("coreCount_host-1", 16), ("coreSpeed_host-1", 3000), ("memorySize_host-1", 64)),
-    ]
-    bells = {
-        c.name for system in tables.SYSTEMS.values() for c in system.covariates if c.shape == "bell"
-    }
-    printed = (
-        "coreSpeed_host-0 coreSpeed_host-1 temperature base_power multiplier voltage_factor "
-        "duty_cycle recovery_duty_cycle pump_9_setting reservoir_9_base_head tank_2_init_level "
-        "sigma impatience lcSpeedGain"
-    )
-    assert bells == set(printed.split())
 
 
 def test_net1_bases():
