@@ -1,7 +1,8 @@
 """Work-arounds for XLA's compilers, each with what it gains and the version that was measured.
 
-None of them changes a number. Each can go once the plain form beside it is as fast:
-`python -m tests.benchmarks generate` tells.
+None of them changes a number. Each can go once the plain form is as fast. Measured with JAX 0.10.2
+on two x86-64 cores: tasks a second of `realize_batch`, 256 tasks of context 2,048 and five
+covariates, where events are steps alone / where bells occur. With all three: 88,000 / 46,000.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,8 @@ def apart(true: Array, compute: Callable[[], Arrays]) -> Arrays:
 
     XLA does not fuse across a conditional. Without this its CPU compiler, which drops optimization
     barriers, fuses the responses into the gathers that read them and so evaluates every power at
-    every step of a history instead of once per position.
+    every step of a history instead of once per position. Without it, `compute()` called in place:
+    20,000 / 10,000 (JAX 0.10.2).
 
     Args:
         true: a scalar that is true, from traced data, so that XLA cannot fold it, and unbatched,
@@ -38,7 +40,10 @@ def apart(true: Array, compute: Callable[[], Arrays]) -> Arrays:
 
 
 def at(values: Array, index: Array) -> Array:
-    """values[..., index] for an index known to be inside: no clamping code."""
+    """values[..., index] for an index known to be inside: no clamping code.
+
+    With plain indexing: 56,000 / 31,000 (JAX 0.10.2).
+    """
     if values.ndim > 1:  # one index a row, so that the result needs no transpose
         index = jnp.broadcast_to(index, (values.shape[0], *index.shape))
         return jax.vmap(at)(values, index)
@@ -49,7 +54,8 @@ def floor_divide(value: Array, divisor: Array) -> Array:
     """Integer floor division of small non-negative numbers, by a reciprocal in float32.
 
     XLA's own calls the processor's division, one number at a time on CPU. Exact for values below
-    2**20: half a step keeps the rounding away from whole quotients.
+    2**20: half a step keeps the rounding away from whole quotients. With `//`: 76,000 / 38,000
+    (JAX 0.10.2).
     """
     inverse = 1.0 / divisor.astype(jnp.float32)
     return ((value.astype(jnp.float32) + 0.5) * inverse).astype(jnp.int32)
