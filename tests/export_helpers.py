@@ -58,7 +58,8 @@ def draw(system: System, rows: list[dict]) -> None:
         k, n_events = int(every.k[pair]), int(every.n_events[pair])
         context, horizon = int(every.context[pair]), int(every.horizon[pair])
         length = int(every.event_length[pair])
-        starts = layout(context, length, n_events, layout_rules(system)).starts(n_events)
+        slots = layout(context, length, n_events, layout_rules(system))
+        starts = [slots.slot_start + event * slots.slot_stride for event in range(n_events)]
         factors = random.choice([0.25, 0.5, 2, 4], (n_events, k)).tolist()
         window = int(random.integers(system.steps - context - horizon))
         for future, future_factors in (

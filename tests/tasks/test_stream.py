@@ -128,10 +128,7 @@ def test_choices_are_honoured(systems):
     for step in range(4):
         batch = stream.batch_at(step)
         context, horizon = ((1024, 128), (512, 64))[step % 2]
-        assert (stream.bucket_at(step).context, stream.bucket_at(step).horizon) == (
-            context,
-            horizon,
-        )
+        assert (batch.spec.bucket.context, batch.spec.bucket.horizon) == (context, horizon)
         assert batch.task.history.shape == (32, context)
         assert batch.task.future_covariates.shape == (32, 4, horizon)
         spec = batch.spec

@@ -23,7 +23,6 @@ __all__ = [
     "layout_rules",
     "most_events",
     "place",
-    "profile",
     "profiles",
 ]
 
@@ -90,20 +89,11 @@ def profiles(offset: ArrayLike, length: ArrayLike, shapes: tuple[str, ...] = SHA
     return jnp.stack([share(shape) for shape in shapes])
 
 
-def profile(shape: ArrayLike, offset: ArrayLike, length: ArrayLike) -> Array:
-    """One row of `profiles`: `shape` is the shape's number in `SHAPES`."""
-    return profiles(offset, length)[shape]
-
-
 class Layout(NamedTuple):
     """Slots of one history: equal strides, one event at the start of each."""
 
     slot_start: Whole  # step of the first slot = step of the first event
     slot_stride: Whole  # event length + gap + an even share of the spare steps
-
-    def starts(self, n_events: int) -> list[int]:
-        """First step of every event."""
-        return [self.slot_start + event * self.slot_stride for event in range(n_events)]
 
 
 def _span(context: Whole, rules: LayoutRules) -> tuple[Whole, Whole]:

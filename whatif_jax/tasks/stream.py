@@ -74,10 +74,6 @@ class TaskStream(StreamConfig):
         whatif-v1.md §4-6. Shapes beyond step and bell, and factor ranges, are ours.
     """
 
-    def bucket_at(self, step: int) -> Bucket:
-        """The static shape of a step's batch."""
-        return self.choices[_check_step(step) % len(self.choices)][0]
-
     def batch_at(self, step: int) -> StreamBatch:
         """The batch of one step, a pure function of (key, step). Does not wait for the device.
 
