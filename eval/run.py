@@ -73,8 +73,6 @@ def plan_run(
         ValueError: an argument is wrong.
         ForecasterError: settings of the forecaster that JSON cannot hold.
     """
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(f"batch_size: {batch_size!r}; expected a whole number >= 1")
     if keep_forecasts < 0:
         raise ValueError(f"keep_forecasts: {keep_forecasts}; expected 0 or more")
     chosen, tasks = choose(suite, where, sample)

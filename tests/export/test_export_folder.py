@@ -148,22 +148,22 @@ def test_two_exports_into_one_folder(tmp_path):
     ("arguments", "message"),
     [
         ({"format": "csv"}, "format: 'csv'; expected one of parquet, fev, gluonts"),
-        ({"batch_size": 0}, "batch_size: 0; expected 1 or more"),
-        ({"batch_size": 2.5}, r"batch_size: 2\.5; expected a whole number"),
-        ({"batch_size": True}, "batch_size: True; expected a whole number"),
+        ({"batch_size": 0}, "batch_size: 0; expected an integer >= 1"),
+        ({"batch_size": 2.5}, r"batch_size: 2\.5; expected an integer >= 1"),
+        ({"batch_size": True}, "batch_size: True; expected an integer >= 1"),
     ],
 )
 def test_arguments_are_checked(tmp_path, arguments, message):
-    with pytest.raises(ExportError, match=message):
+    with pytest.raises(ValueError, match=message):
         write(tiny(), tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()
     assert FORMATS == ("parquet", "fev", "gluonts")
 
 
 def test_suites_are_checked(tmp_path):
-    with pytest.raises(ExportError, match="small holds no tasks"):
+    with pytest.raises(ValueError, match="small holds no tasks"):
         write(tiny(0), tmp_path / "out")
-    with pytest.raises(ExportError, match=r"task_id: \d+ is in the suite 2 times"):
+    with pytest.raises(ValueError, match=r"task_ids: \[\d+\] more than once"):
         write(tiny().take([0, 1, 1]), tmp_path / "out")
 
 

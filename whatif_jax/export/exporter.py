@@ -10,14 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
 from .. import __version__
 from ..suites import Suite
+from ..suites.suite import check_batch_size, check_once
 from .card import CARD_FILE, about, card
 from .croissant import CROISSANT_FILE, croissant
-from .errors import ExportError
 from .fev import Fev
 from .folder import Folder
 from .formats import Format
@@ -61,7 +60,8 @@ def export(
         the folder.
 
     Raises:
-        ExportError: an argument is wrong; the folder holds something else or cannot be written;
+        ValueError: an argument is wrong.
+        ExportError: the folder holds something else or cannot be written;
             or a file of a finished export was changed.
     """
     form = _check(suite, format, batch_size)
@@ -88,19 +88,11 @@ def export(
 
 def _check(suite: Suite, name: str, batch_size: int) -> Format:
     if name not in _FORMATS:
-        raise ExportError(f"format: {name!r}; expected one of {', '.join(FORMATS)}")
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer):
-        raise ExportError(f"batch_size: {batch_size!r}; expected a whole number")
-    if batch_size < 1:
-        raise ExportError(f"batch_size: {batch_size}; expected 1 or more")
+        raise ValueError(f"format: {name!r}; expected one of {', '.join(FORMATS)}")
+    check_batch_size(batch_size)
     if not len(suite):
-        raise ExportError(f"suite: {suite.name} holds no tasks; expected at least one")
-    ids, counts = np.unique(suite.column("task_id"), return_counts=True)
-    if counts.max() > 1:
-        raise ExportError(
-            f"task_id: {ids[counts.argmax()]} is in the suite {counts.max()} times; expected every "
-            f"task once"
-        )
+        raise ValueError(f"suite: {suite.name} holds no tasks; expected at least one")
+    check_once(suite.column("task_id"))
     return _FORMATS[name]
 
 
