@@ -18,7 +18,7 @@ from jax.sharding import Sharding
 from ..catalog import System
 from ..tasks import Bucket, Systems, Task, TaskSpec, load_systems, realize
 from ..tasks.events import SHAPES
-from ..tasks.spec import positions_for
+from ..tasks.spec import is_whole, positions_for
 from ..tasks.task import realize_batch
 from .fingerprint import fingerprint_of
 from .manifest import AXES, flat_values
@@ -377,8 +377,7 @@ class Suite:
 
 def check_batch_size(batch_size: Any) -> None:
     """Refuse what is no batch size; ValueError."""
-    whole = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool)
-    if not whole or batch_size < 1:
+    if not is_whole(batch_size) or batch_size < 1:
         raise ValueError(f"batch_size: {batch_size!r}; expected an integer >= 1")
 
 

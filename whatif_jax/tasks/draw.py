@@ -15,7 +15,7 @@ from jax.typing import DTypeLike
 
 from .._types import Array, PRNGKeyArray
 from .events import SHAPES, LayoutRules, layout, place
-from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, positions_for
+from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, is_whole, positions_for
 from .systems import Systems
 from .task import Task, realize
 from .verification import verify
@@ -37,8 +37,7 @@ def root_key(seed: int) -> PRNGKeyArray:
     Raises:
         ValueError: the seed is negative or 2**32 or above, where distinct seeds would collide.
     """
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < 2**32:
+    if not is_whole(seed) or not 0 <= seed < 2**32:
         raise ValueError(f"seed: {seed!r}; expected an integer in [0, 2**32)")
     return jax.random.key(int(seed), impl=PRNG)
 

@@ -8,10 +8,11 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Bool, Float, Int
-from .events import SHAPES, Whole, layout
+from .events import SHAPES, Whole
 from .systems import check_window
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "Sizes",
     "TaskSpec",
     "bucket_for",
+    "checked_range",
+    "is_whole",
     "per_event",
     "positions_for",
 ]
@@ -98,46 +101,77 @@ class TaskSpec(eqx.Module):
     bucket: Bucket = eqx.field(static=True)
 
 
-def _future_number(future: Any) -> Any:
-    """The number of a future by name; numbers, traced ones among them, as they are."""
-    if isinstance(future, str) and future in FUTURES:
-        return FUTURES.index(future)
-    if isinstance(future, str) or (_is_whole(future) and not 0 <= future < len(FUTURES)):
-        raise ValueError(f"future: {future!r}; expected one of {', '.join(FUTURES)}")
-    return _whole(future)
-
-
-def _is_whole(value: Any) -> bool:
+def is_whole(value: object) -> bool:
+    """Whether a value is a plain whole number: Python's or NumPy's, no bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _whole(value: Any) -> Any:
     """NumPy's integers as Python's, which are checked; all else as it is."""
-    return int(value) if isinstance(value, np.integer) else value
+    return int(value) if is_whole(value) else value
+
+
+def _future_number(future: Any) -> Any:
+    """The number of a future by name; numbers, traced ones among them, as they are."""
+    if isinstance(future, str) and future in FUTURES:
+        return FUTURES.index(future)
+    if isinstance(future, str) or (is_whole(future) and not 0 <= future < len(FUTURES)):
+        raise ValueError(f"future: {future!r}; expected one of {', '.join(FUTURES)}")
+    return _whole(future)
+
+
+def checked_range(factor_range: Any) -> tuple[float, float] | None:
+    """A range of factors as two floats; ValueError if it is none."""
+    if factor_range is None:
+        return None
+    ends = tuple(factor_range) if np.iterable(factor_range) else ()
+    real = all(isinstance(end, int | float | np.number) and np.isfinite(end) for end in ends)
+    if len(ends) != 2 or not real or not 0.0 < ends[0] < 1.0 < ends[1]:
+        raise ValueError(
+            f"factor_range: {factor_range!r}; expected (low, high), 0 < low < 1 < high"
+        )
+    return float(ends[0]), float(ends[1])
 
 
 class Sizes(eqx.Module):
     """What a task is asked to be. Numbers may be traced; vmap over any of them.
 
+    Attributes:
+        target: row of the target (`Systems.row`).
+        k: covariates that events act on, the primary among them.
+        event_length: steps of every past event.
+        n_events: events in the history.
+        future: "replay" or "novel", or its number in `FUTURES`.
+        context: steps of the history; None: as many as the bucket has.
+        horizon: steps of the future; None: as many as the bucket has.
+        shapes: event shape of each covariate ([K], numbers in `events.SHAPES`); None: the
+            catalog's.
+        factor_range: (low, high): past factors are drawn log-uniform between low and 1 or 1 and
+            high; None: from the catalog's pool. Not traced.
+
     Raises:
-        ValueError: a future that is none of `FUTURES`.
+        ValueError: what is no whole number, no future or no range.
     """
 
-    target: Any = eqx.field(converter=_whole)  # row of the target (`Systems.row`)
-    k: Any = eqx.field(converter=_whole)  # covariates that events act on, the primary among them
-    event_length: Any = eqx.field(converter=_whole)  # steps of every event
-    n_events: Any = eqx.field(converter=_whole)  # events in the history
-    future: Any = eqx.field(converter=_future_number)  # "replay" or "novel", or the number
-    context: Any = eqx.field(
-        converter=_whole, default=None
-    )  # steps of the history; None: the bucket's
-    horizon: Any = eqx.field(
-        converter=_whole, default=None
-    )  # steps of the future; None: the bucket's
-    # Event shape of each covariate (int [K], numbers in `events.SHAPES`); None: the catalog's.
+    target: Any = eqx.field(converter=_whole)
+    k: Any = eqx.field(converter=_whole)
+    event_length: Any = eqx.field(converter=_whole)
+    n_events: Any = eqx.field(converter=_whole)
+    future: Any = eqx.field(converter=_future_number)
+    context: Any = eqx.field(converter=_whole, default=None)
+    horizon: Any = eqx.field(converter=_whole, default=None)
     shapes: Int[Array, "*batch K"] | None = None
-    # (low, high): history factors log-uniform between low and 1 or 1 and high; None: the pool's.
-    factor_range: tuple[float, float] | None = eqx.field(static=True, default=None)
+    factor_range: tuple[float, float] | None = eqx.field(
+        converter=checked_range, static=True, default=None
+    )
+
+    def __check_init__(self) -> None:
+        for name in ("target", "k", "event_length", "n_events", "future", "context", "horizon"):
+            value = getattr(self, name)
+            known = value is None or is_whole(value)  # None: an axis of vmap that is not mapped
+            dtype = getattr(value, "dtype", None)
+            if not known and (dtype is None or not jnp.issubdtype(dtype, jnp.integer)):
+                raise ValueError(f"{name}: {value!r}; expected a whole number")
 
 
 def bucket_for(sizes: Sizes) -> Bucket:
@@ -147,13 +181,12 @@ def bucket_for(sizes: Sizes) -> Bucket:
         sizes: plain whole numbers, context and horizon among them.
 
     Raises:
-        ValueError: a size is not a whole number of at least 1, or the events do not fit.
+        ValueError: a size is not a whole number of at least 1.
     """
     for name in ("context", "horizon", "k", "event_length", "n_events"):
         value = getattr(sizes, name)
-        if not _is_whole(value) or value < 1:
+        if not is_whole(value) or value < 1:
             raise ValueError(f"{name}: {value!r}; expected a whole number of at least 1")
-    layout(sizes.context, sizes.event_length, sizes.n_events)
     return Bucket(
         sizes.context,
         sizes.horizon,

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from .._types import Array, Bool, PRNGKeyArray
 from .draw import ATTEMPTS, below, sample_spec
-from .spec import FUTURES, Bucket, Sizes, TaskSpec
+from .spec import FUTURES, Bucket, Sizes, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
 from .systems import Systems
 from .task import Task, realize
@@ -126,8 +126,7 @@ class TaskStream(StreamConfig):
 
 def _check_step(step: int) -> int:
     """The step as a Python integer; ValueError outside [0, 2**63)."""
-    whole = isinstance(step, int | np.integer) and not isinstance(step, bool)
-    if not whole or not 0 <= int(step) < 2**63:
+    if not is_whole(step) or not 0 <= int(step) < 2**63:
         raise ValueError(f"step: {step!r}; expected an integer in [0, 2**63)")
     return int(step)
 

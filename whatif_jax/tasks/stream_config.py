@@ -19,7 +19,7 @@ from .._types import Array, PRNGKeyArray
 from ..catalog import System
 from .draw import root_key
 from .events import SHAPES, fits, most_events
-from .spec import Bucket, positions_for
+from .spec import Bucket, checked_range, is_whole, positions_for
 from .systems import Systems, check_window, load_systems
 
 __all__ = ["Choices", "StreamConfig"]
@@ -82,7 +82,7 @@ class StreamConfig:
         object.__setattr__(self, name, value)
 
     def _check_batch(self) -> None:
-        if not _is_whole(self.batch_size) or self.batch_size < 1:
+        if not is_whole(self.batch_size) or self.batch_size < 1:
             raise ValueError(f"batch_size: {self.batch_size!r}; expected an integer >= 1")
         if self.sharding is not None:
             if not isinstance(self.sharding, NamedSharding):
@@ -107,19 +107,12 @@ class StreamConfig:
             shapes = tuple(self.shapes) if np.iterable(self.shapes) else ()
             if not shapes or not set(shapes) <= set(SHAPES):
                 raise ValueError(f"shapes: {self.shapes!r}; expected some of {', '.join(SHAPES)}")
-        if self.factor_range is not None:
-            ends = tuple(self.factor_range) if np.iterable(self.factor_range) else ()
-            numbers = len(ends) == 2 and all(map(_is_number, ends))
-            if not numbers or not 0.0 < ends[0] < 1.0 < ends[1]:
-                raise ValueError(
-                    f"factor_range: {self.factor_range!r}; expected (low, high), 0 < low < 1 < high"
-                )
-            self._set("factor_range", tuple(map(float, ends)))
+        self._set("factor_range", checked_range(self.factor_range))
 
     def _check_buckets(self) -> None:
         pairs: list = list(self.buckets) if np.iterable(self.buckets) else []
         whole = all(
-            isinstance(pair, tuple | list) and len(pair) == 2 and all(map(_is_whole, pair))
+            isinstance(pair, tuple | list) and len(pair) == 2 and all(map(is_whole, pair))
             for pair in pairs
         )
         if not pairs or not whole:
@@ -208,10 +201,6 @@ class StreamConfig:
         return found
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _is_number(value: Any) -> bool:
     real = isinstance(value, int | float | np.integer | np.floating)
     return real and not isinstance(value, bool) and math.isfinite(value)
@@ -219,7 +208,7 @@ def _is_number(value: Any) -> bool:
 
 def _whole_numbers(name: str, given: Any) -> tuple[int, ...]:
     values = list(given) if np.iterable(given) else []
-    if not values or not all(_is_whole(value) and value >= 1 for value in values):
+    if not values or not all(is_whole(value) and value >= 1 for value in values):
         raise ValueError(f"{name}: {given!r}; expected some whole numbers of at least 1")
     return tuple(int(value) for value in values)
 
