@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whatif_jax.evaluation.forecaster import Forecaster
@@ -70,7 +70,7 @@ def needs(name: str) -> tuple[str, bool]:
     return extra, not module or importlib.util.find_spec(module) is not None
 
 
-def make_forecaster(name: str, /, **settings: Any) -> "Forecaster":
+def make_forecaster(name: str, /, **settings: object) -> "Forecaster":
     """A forecaster of the registry, or one of the user's own.
 
     Args:

@@ -68,12 +68,16 @@ def make(
         raise ValueError(
             f"model: {model!r}; expected litellm's name of one, such as anthropic/claude-opus-4-8"
         )
-    _check(True, 1, attempts=attempts, concurrency=concurrency)
-    _check(True, 0, **_given(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens))
-    _check(False, 0, timeout=timeout)
-    own_prices = _given(input_price=input_price, output_price=output_price)
-    _check(False, 0, **own_prices, **_given(max_cost=max_cost))
-    if len(own_prices) == 1:
+    _check(int, 1, attempts=attempts, concurrency=concurrency)
+    _check(int, 0, **_given(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens))
+    dollars = _given(max_cost=max_cost, input_price=input_price, output_price=output_price)
+    _check(float, 0, timeout=timeout, **dollars)
+    prices = {
+        f"{side}_cost_per_token": price / 1e6
+        for side, price in (("input", input_price), ("output", output_price))
+        if price is not None
+    }
+    if len(prices) == 1:
         raise ValueError(
             f"input_price: {input_price}, output_price: {output_price}; expected both or neither"
         )
@@ -82,13 +86,7 @@ def make(
         reasoning_effort=reasoning_effort, temperature=temperature, max_tokens=max_tokens
     )
     public = parameters | _given(api_base=api_base and public_address(api_base))
-    prices = None
-    if input_price is not None and output_price is not None:
-        prices = {
-            "input_cost_per_token": input_price / 1e6,
-            "output_cost_per_token": output_price / 1e6,
-        }
-    client = Client(model, api_base, api_key, parameters, timeout, prices)
+    client = Client(model, api_base, api_key, parameters, timeout, prices or None)
     if max_cost is not None and client.cost(Tokens(0, 0)) is None:
         raise ValueError(
             f"max_cost: {max_cost}, but litellm knows no price of {model}; expected input_price "
@@ -113,9 +111,9 @@ def _given(**settings: object) -> dict[str, object]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _check(whole: bool, least: int, **settings: object) -> None:
-    kinds, expected = ((int,), "an integer") if whole else ((int, float), "a number")
+def _check(kind: type, least: int, **settings: object) -> None:
     for name, value in settings.items():
-        number = isinstance(value, kinds) and not isinstance(value, bool)
+        number = isinstance(value, int | kind) and not isinstance(value, bool)
         if not number or not least <= value < math.inf:  # type: ignore[operator]
+            expected = {int: "an integer", float: "a number"}[kind]
             raise ValueError(f"{name}: {value!r}; expected {expected} >= {least}")

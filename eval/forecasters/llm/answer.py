@@ -78,16 +78,14 @@ def _pairs(block: str) -> list[tuple[str, float]]:
         raise AnswerError("unreadable", f"{rest.strip(' ,')[:60]!r} is no (time stamp, number)")
     pairs = []
     for stamp, value in _PAIR.findall(block):
-        if _NUMBER.fullmatch(value):
-            with np.errstate(over="ignore"):
-                found = np.float32(value)
-            if not np.isfinite(found):
-                raise AnswerError("not_finite", f"{value} at {stamp} does not fit float32")
-            pairs.append((stamp, float(found)))
-        elif _NOT_FINITE.fullmatch(value):
-            raise AnswerError("not_finite", f"{value!r} at {stamp}; expected a finite number")
-        else:
-            raise AnswerError("unreadable", f"{value!r} at {stamp}; expected a number")
+        if not _NUMBER.fullmatch(value):
+            reason = "not_finite" if _NOT_FINITE.fullmatch(value) else "unreadable"
+            raise AnswerError(reason, f"{value!r} at {stamp}; expected a finite number")
+        with np.errstate(over="ignore"):
+            number = float(np.float32(value))
+        if not np.isfinite(number):
+            raise AnswerError("not_finite", f"{value} at {stamp} does not fit float32")
+        pairs.append((stamp, number))
     return pairs
 
 

@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,9 +50,8 @@ class LLMForecaster:
     concurrency: int
     # seconds of the calls for each row of the last batch, failed ones left out
     row_seconds: np.ndarray | None = field(init=False, default=None)
-    _given_up: set[str] = field(init=False, default_factory=set)  # in this session
-    _silent_rows: int = field(init=False, default=0)  # in a row
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _given_up: set[str] = field(init=False, default_factory=set)  # keys, in this session
+    _silent: set[str] = field(init=False, default_factory=set)  # those since the last answer
     _stop: threading.Event = field(init=False, default_factory=threading.Event)
 
     version = "1"  # of prompt and parser
@@ -85,23 +84,18 @@ class LLMForecaster:
             CacheError: the cache cannot be read or written.
         """
         questions = self._questions(history, covariates, horizon, info)
-        rows: dict[str, Future[np.ndarray | None]] = {}
+        asked = dict(questions)  # equal questions get one answer
         self._stop = threading.Event()
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="llm") as threads:
             try:
-                for key, prompt in dict(questions).items():  # equal questions get one answer
-                    rows[key] = threads.submit(self._row, key, prompt)
-                for row in rows.values():
-                    row.result()
-            except BaseException:  # Ctrl-C too
-                # calls under way are paid for: they end and are kept, and no other starts
+                rows = threads.map(self._row, asked, asked.values())
+                forecasts = dict(zip(asked, rows, strict=True))
+            finally:  # Ctrl-C too: calls under way are paid for, so they end and are kept
                 self._stop.set()
-                threads.shutdown(cancel_futures=True)
-                raise
         # as the calls were made, cached or not: this batch made several at once
         seconds = [sum(each.seconds for each in self.cache.answers(key)) for key, _ in questions]
         self.row_seconds = np.array(seconds, float)
-        return [rows[key].result() for key, _ in questions]
+        return [forecasts[key] for key, _ in questions]
 
     def estimate(
         self,
@@ -118,17 +112,17 @@ class LLMForecaster:
         some = np.arange(len(history))[:: math.ceil(len(history) / ESTIMATED_ROWS)]
         info = None if info is None else info.take(some)
         questions = self._questions(history[some], covariates[some], horizon, info)
-        missing = [
+        calls = [
             self.budget.expected(count_tokens(prompt))
             for key, prompt in questions
             if self._kept(key, prompt)[1]
         ]
+        costs = [self.client.cost(tokens) for tokens in calls]
         times = len(history) / len(some)
-        costs = [self.client.cost(tokens) for tokens in missing]
-        requests = round(times * len(missing))
+        requests = round(times * len(calls))
         return Estimate(
-            prompt_tokens=round(times * sum(tokens.prompt for tokens in missing)),
-            completion_tokens=round(times * sum(tokens.completion for tokens in missing)),
+            prompt_tokens=round(times * sum(tokens.prompt for tokens in calls)),
+            completion_tokens=round(times * sum(tokens.completion for tokens in calls)),
             cost=None if None in costs else times * sum(filter(None, costs)),
             requests=requests,
             cached=len(history) - requests,
@@ -185,8 +179,7 @@ class LLMForecaster:
                 raise ProviderError(reply.message)
             if reply.text is not None:
                 answered = True
-                with self._lock:
-                    self._silent_rows = 0
+                self._silent.clear()
             if forecast is not None:
                 return forecast
             wait = reply.wait
@@ -196,15 +189,14 @@ class LLMForecaster:
 
     def _give_up(self, key: str, answered: bool) -> None:
         LOG.warning("%s: no forecast in %d attempts for %s", self.name, self.attempts, key[:12])
-        with self._lock:
-            self._given_up.add(key)
-            self._silent_rows += not answered
-            silent = self._silent_rows
-        if silent >= OUTAGE_ROWS:
+        self._given_up.add(key)
+        if not answered:
+            self._silent.add(key)
+        if len(self._silent) >= OUTAGE_ROWS:
             raise ProviderError(
-                f"{self.name}: the provider has answered none of {silent} forecasts in a row, "
-                f"{self.attempts} attempts each; see {self.cache.path}. Run again later: answers "
-                f"so far are kept"
+                f"{self.name}: the provider has answered none of {len(self._silent)} forecasts in "
+                f"a row, {self.attempts} attempts each; see {self.cache.path}. Run again later: "
+                f"answers so far are kept"
             )
 
 
