@@ -63,7 +63,8 @@ class Budget:
                 raise CostLimit(
                     f"max_cost: {self.limit:g} USD; {spent:.4f} USD are spent, calls under way "
                     f"are expected to cost {self._under_way:.4f} and the next one {cost:.4f}. "
-                    f"Answers so far are kept: run again with a higher max_cost to go on"
+                    f"Answers so far are kept: run again to go on, with a higher max_cost if "
+                    f"that is spent"
                 )
             self._under_way += cost
             return expected
