@@ -207,5 +207,6 @@ def _read(reply: Reply, prompt: Prompt) -> tuple[np.ndarray | None, Reply]:
     try:
         forecast = parse(reply.text, prompt.time_stamps, reply.cut_short)[:, None]
     except AnswerError as refused:
-        return None, reply._replace(outcome=refused.reason, message=str(refused))
+        message = str(refused).removeprefix(f"{refused.reason}: ")
+        return None, reply._replace(outcome=refused.reason, message=message)
     return forecast, reply._replace(outcome="ok")

@@ -140,13 +140,14 @@ class Client:
         return Reply(outcome, message, wait=_retry_after(error))
 
     def _redacted(self, text: str) -> str:
-        """Text without any key or password: providers like to repeat a key that they refuse."""
-        secrets = {self.api_key, urlsplit(self.api_base or "").password} | {
+        """Text without what is secret: providers like to repeat a key that they refuse."""
+        address = urlsplit(self.api_base or "")
+        secrets = {self.api_key, address.password, address.query} | {
             value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN"))
         }
         for secret in sorted(filter(None, secrets), key=len, reverse=True):
             text = text.replace(secret, "***") if len(secret) > 3 else text
-        return text
+        return re.sub(r"//[^/@\s]+@", "//", text)  # the user of an address
 
 
 def _retry_after(error: Exception) -> float:

@@ -201,14 +201,14 @@ def test_an_outage_is_not_taken_for_a_bad_model(ask, provider):
 
 def test_the_key_is_sent_and_shown_nowhere(ask, provider, tmp_path, caplog, capfd, monkeypatch):
     shown = []
-    address = provider.address.replace("//", "//user:password@") + "?token=hidden"
-    for key, settings in (
-        (KEY, {}),
-        ("sk-from-the-environment", {"api_key": None}),
-        ("password", {"api_base": address, "api_key": None}),
+    address = provider.address.replace("//", "//someone:password@") + "?token=hidden"
+    for key, where, settings in (
+        (KEY, "", {}),
+        ("sk-from-the-environment", "", {"api_key": None}),
+        ("password", address, {"api_base": address, "api_key": None}),
     ):
         monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
-        echo = f"bad key {key}"
+        echo = f"bad key {key} at {where}"
         provider.script = [
             lambda _, echo=echo: failing(500, echo), nan,
             lambda _, echo=echo: failing(401, echo),
@@ -227,7 +227,7 @@ def test_the_key_is_sent_and_shown_nowhere(ask, provider, tmp_path, caplog, capf
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     shown += [path.read_bytes().decode(errors="replace") for path in files]
     shown += [caplog.text, *capfd.readouterr()]
-    for secret in (KEY, "sk-from-the-environment", "password", "hidden"):
+    for secret in (KEY, "sk-from-the-environment", "someone", "password", "hidden"):
         assert not [text for text in shown if secret in text]
 
 
