@@ -108,14 +108,14 @@ def run(
     ] = True,
 ) -> None:
     """Score a forecaster on a suite. Run again after an interruption: it goes on from there."""
-    from .listing import find_forecaster, takes
+    from .forecasters import make_forecaster, takes
 
     settings = parse_settings(set_ or [])
     if max_cost is not None:
         if "max_cost" not in takes(model):
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
-    forecaster = find_forecaster(model, settings)
+    forecaster = make_forecaster(model, **settings)
 
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where
@@ -187,8 +187,7 @@ def report(
 @app.command("list")
 def list_runs(results: Results = Path("results")) -> None:
     """Name the forecasters, whether what they need is installed, and the runs there are."""
-    from .forecasters import FORECASTERS
-    from .listing import needs
+    from .forecasters import FORECASTERS, needs
 
     for name in FORECASTERS:
         extra, installed = needs(name)

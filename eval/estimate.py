@@ -2,13 +2,13 @@
 
 import collections
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from whatif_jax import LEVELS, BatchInfo
-from whatif_jax.evaluation.forecaster import forecast_batch
+from whatif_jax.evaluation.forecaster import Forecaster, forecast_batch
 
+from .forecasters.base import Estimate
 from .progress import Progress
 from .run import RunPlan
 
@@ -39,43 +39,38 @@ def describe_plan(planned: RunPlan) -> list[str]:
     return lines
 
 
-def estimate_cost(forecaster: Callable, planned: RunPlan, *, progress: bool = False) -> list[str]:
-    """Lines: tokens and cost, where the forecaster can tell (`estimate`); else none.
+def estimate_cost(forecaster: Forecaster, planned: RunPlan, *, progress: bool = False) -> list[str]:
+    """Lines: tokens and cost, where the forecaster can tell (`Estimate`); else none.
 
     The tasks are made as for a run, since what a forecast costs depends on their numbers.
     """
     if not hasattr(forecaster, "estimate"):
         return []
-    counting = _Counting(forecaster)
+    counting = _Counting(forecaster.estimate, getattr(forecaster, "wants_info", False))
     size = planned.sizes["batch_size"]
     with Progress(len(planned.chosen), shown=progress) as bar:
         for task_ids in planned.batches:
             forecast_batch(counting, planned.suite.batch(task_ids, size), LEVELS)
             bar.advance(len(task_ids))
-    total = counting.total
-    cost = "unknown: no price is known for this model" if total.cost is None else (
-        f"{total.cost:,.2f} USD"
-    )  # fmt: skip
-    lines = [
-        f"estimate: {total.prompt_tokens:,} tokens sent, {total.completion_tokens:,} written, "
-        f"cost {cost}"
-    ]
-    requests, cached = getattr(total, "requests", None), getattr(total, "cached", None)
-    if requests is not None:
+    sent, written, costs, requests, cached, notes = zip(*counting.found, strict=True)
+    known = [cost for cost in costs if cost is not None]
+    cost = f"{sum(known):,.2f} USD"
+    if len(known) < len(costs):
+        cost = "unknown: no price is known for this model"
+    lines = [f"estimate: {sum(sent):,} tokens sent, {sum(written):,} written, cost {cost}"]
+    if any(requests + cached):
         lines.append(
-            f"{requests:,} requests; {cached or 0:,} forecasts are cached and cost nothing"
+            f"{sum(requests):,} requests; {sum(cached):,} forecasts are cached and cost nothing"
         )
-    note = getattr(total, "note", "")
-    return [*lines, note] if note else lines
+    return [*lines, *filter(None, notes[:1])]
 
 
 class _Counting:
-    """Stands in for a forecaster, and adds up what its forecasts would take."""
+    """Stands in for a forecaster, and keeps what its forecasts would take."""
 
-    def __init__(self, forecaster: Callable):
-        self._estimate: Any = forecaster.estimate  # type: ignore[attr-defined]
-        self.wants_info = getattr(forecaster, "wants_info", False)
-        self.total: Any = 0
+    def __init__(self, estimate: Callable[..., Estimate], wants_info: bool):
+        self._estimate, self.wants_info = estimate, wants_info
+        self.found: list[Estimate] = []
 
     def __call__(
         self,
@@ -85,5 +80,5 @@ class _Counting:
         levels: tuple[float, ...],
         **info: BatchInfo,
     ) -> np.ndarray:
-        self.total = self.total + self._estimate(history, covariates, horizon, levels, **info)
+        self.found.append(self._estimate(history, covariates, horizon, levels, **info))
         return np.zeros((len(history), horizon, 1), np.float32)

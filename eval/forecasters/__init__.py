@@ -5,12 +5,19 @@ hyphens: `z` covariates at the forecast step, `zt` covariates at the origin, `s`
 deviation and slope of the last 32 values of the target, `h` the horizon, `all` every feature.
 """
 
+import functools
 import importlib
+import importlib.util
 import inspect
+import os
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["FORECASTERS", "PAIRED_FEATURES", "make_forecaster"]
+if TYPE_CHECKING:
+    from whatif_jax.evaluation.forecaster import Forecaster
+
+__all__ = ["FORECASTERS", "NEEDS", "PAIRED_FEATURES", "make_forecaster", "needs", "takes"]
 
 # Suffix of a tuned variant's name -> its features, in the order of the paper's rows.
 PAIRED_FEATURES: dict[str, tuple[str, ...]] = {
@@ -43,33 +50,71 @@ FORECASTERS: dict[str, str] = {
 }
 
 
-def make_forecaster(name: str, **settings: Any) -> Callable:
-    """A forecaster of the registry.
+# Module that a forecaster needs -> extra of this package that installs it.
+NEEDS: dict[str, tuple[str, str]] = {
+    "xgboost": ("xgboost", "xgboost"),
+    "chronos-2": ("chronos", "chronos"),
+    "timesfm-3": ("timesfm3", "timesfm"),
+    "tirex-2": ("tirex2", "tirex"),
+    "tabpfn-ts": ("tabpfn_time_series", "tabpfn"),
+    "t0": ("t0", "t0"),
+    "timestral": ("timestral", "timestral"),
+    "ts-icl": ("tsicl", "tsicl"),
+    "llm": ("litellm", "llm"),
+}
+
+
+def needs(name: str) -> tuple[str, bool]:
+    """The extra that a forecaster of the registry needs, "" for none, and whether it is there."""
+    module, extra = NEEDS.get(name.partition("-paired-")[0], ("", ""))
+    return extra, not module or importlib.util.find_spec(module) is not None
+
+
+def make_forecaster(name: str, /, **settings: object) -> "Forecaster":
+    """A forecaster of the registry, or one of the user's own.
 
     Args:
-        name: one of `FORECASTERS`.
-        **settings: what its factory takes.
-
-    Returns:
-        a forecaster for `whatif_jax.evaluation.evaluate.evaluate`.
+        name: one of `FORECASTERS`, or MODULE:FACTORY: a function that takes settings as keywords
+            and returns a forecaster. The module is looked for in the current folder too.
+        **settings: what the factory takes.
 
     Raises:
-        ValueError: a name that is not in `FORECASTERS`, or settings its factory does not take.
+        ValueError: an unknown name, or settings that the factory does not take.
         ImportError: its packages are not installed; names the extra.
     """
-    if name not in FORECASTERS:
-        raise ValueError(f"name: {name!r}; expected one of {', '.join(FORECASTERS)}")
-    module, _, factory = FORECASTERS[name].partition(":")
-    make = getattr(importlib.import_module(module), factory)
-    _, paired, suffix = name.partition("-paired-")
-    given = {**settings, "features": suffix} if paired else settings
-    parameters = inspect.signature(make).parameters.values()
-    if all(each.kind is not each.VAR_KEYWORD for each in parameters):
-        taken = {each.name for each in parameters} - ({"features"} if paired else set())
-        unknown = set(settings) - taken
-        if unknown:
-            raise ValueError(
-                f"settings of {name}: {', '.join(sorted(unknown))}; expected some of "
-                f"{', '.join(sorted(taken)) or 'none'}"
-            )
-    return make(**given)
+    factory = _factory(name)
+    parameters = inspect.signature(factory).parameters.values()
+    unknown = sorted(set(settings) - set(takes(name)))
+    if unknown and all(each.kind is not each.VAR_KEYWORD for each in parameters):
+        raise ValueError(
+            f"settings of {name}: {', '.join(unknown)}; expected some of "
+            f"{', '.join(takes(name)) or 'none'}"
+        )
+    return factory(**settings)
+
+
+def takes(name: str) -> list[str]:
+    """Names of the settings that a forecaster takes, as for `make_forecaster`."""
+    parameters = inspect.signature(_factory(name)).parameters.values()
+    return sorted(each.name for each in parameters if each.kind is not each.VAR_KEYWORD)
+
+
+def _factory(name: str) -> Callable[..., "Forecaster"]:
+    """The factory of a registered forecaster, or of one given as MODULE:FACTORY."""
+    module, colon, attribute = FORECASTERS.get(name, name).partition(":")
+    if not colon or not module or not attribute:
+        raise ValueError(
+            f"model: {name!r}; expected one of {', '.join(FORECASTERS)}, or MODULE:FACTORY of "
+            f"your own"
+        )
+    if name not in FORECASTERS and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        factory = getattr(importlib.import_module(module), attribute)
+    except (ModuleNotFoundError, AttributeError) as error:
+        if name in FORECASTERS or getattr(error, "name", module) not in (module, attribute):
+            raise
+        raise ValueError(f"model: {name!r}: {error}; expected a module and its factory") from None
+    _, paired, features = name.partition("-paired-")
+    # by position, so that it is no setting: the name says it
+    return functools.partial(factory, features) if name in FORECASTERS and paired else factory

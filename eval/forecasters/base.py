@@ -1,14 +1,38 @@
-"""What the forecasters share: naming a missing package, and quantiles by level."""
+"""What the forecasters share: missing packages, flags, quantiles by level, what a run costs."""
 
 import importlib
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["require", "select_levels"]
+__all__ = ["Estimate", "checked_flag", "require", "select_levels"]
 
 SAME_LEVEL = 1e-6  # a model's float32 0.1 is the level 0.1
+
+
+class Estimate(NamedTuple):
+    """What forecasts not yet made will take.
+
+    A forecaster that costs has a method `estimate` with the arguments of a forecast, which returns
+    this and makes no forecast; a dry run adds it up over the batches.
+
+    Attributes:
+        prompt_tokens: sent.
+        completion_tokens: written by the model, reasoning included.
+        cost: in US dollars, None where the model's price is unknown.
+        requests: calls, if each is answered at the first attempt.
+        cached: forecasts that need no call.
+        note: what the numbers rest on.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    requests: int = 0
+    cached: int = 0
+    note: str = ""
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -33,6 +57,13 @@ def require(module: str, extra: str) -> ModuleType:
         raise ImportError(
             f"{module} cannot be imported ({error}); {install}", name=error.name
         ) from error
+
+
+def checked_flag(name: str, value: bool) -> bool:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: {value!r}; expected true or false")
+    return value
 
 
 def select_levels(

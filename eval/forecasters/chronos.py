@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .base import require, select_levels
-from .foundation import FoundationForecaster, choose_device, loading, named_series
+from .foundation import DECILES, FoundationForecaster, choose_device, loading, named_series
 
 __all__ = ["make"]
 
@@ -54,7 +54,7 @@ def _predict(
 ) -> np.ndarray:
     known = list(pipeline.quantiles)
     # The quantiles that a horizon beyond one pass is continued from must be the model's own.
-    deciles = [level for level in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9) if level in known]
+    deciles = [level for level in DECILES if level in known]
     rows = pipeline.predict(
         named_series(history, covariates),
         prediction_length=horizon,

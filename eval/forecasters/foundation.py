@@ -12,15 +12,17 @@ On such tasks a forecast cannot tell one dose from another.
 import contextlib
 import importlib.metadata
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+
+from whatif_jax import BatchInfo
 
 from .base import require, select_levels
 
 __all__ = [
+    "DECILES",
     "FoundationForecaster",
     "ModelError",
     "choose_device",
@@ -28,6 +30,10 @@ __all__ = [
     "loading",
     "named_series",
 ]
+
+DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# A row as Chronos-2 and TS-ICL take it: its target, and its covariates by name.
+Series = dict[str, np.ndarray | dict[str, np.ndarray]]
 
 
 class ModelError(ValueError):
@@ -58,18 +64,16 @@ class FoundationForecaster:
     # Sums of float32 come out in another order for another number of rows, and many layers and a
     # sinh make that larger than 1e-4; a row that saw its companions is off by far more.
     row_tolerance = 1e-3
-    fixed_batch = False
-    parallel = False
 
     def __init__(
         self,
         name: str,
-        predict: Callable[..., Any],
+        predict: Callable[..., np.ndarray | list[np.ndarray | None]],
         *,
         model: str,
         distribution: str,
         batch_size: int,
-        settings: dict[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
         max_context: int | None = None,
         wants_info: bool = False,
     ):
@@ -90,7 +94,7 @@ class FoundationForecaster:
         covariates: np.ndarray,
         horizon: int,
         levels: Sequence[float],
-        info: Any = None,
+        info: BatchInfo | None = None,
     ) -> list[np.ndarray | None]:
         """Quantiles [H, Q] of every row, or None where the model gave no forecast.
 
@@ -99,7 +103,7 @@ class FoundationForecaster:
             covariates: [B, T + H, K], in their own units, primary first.
             horizon: H.
             levels: Q wanted quantile levels.
-            info: `BatchInfo` of the rows; needed only where `wants_info`.
+            info: of the rows; given where `wants_info`, and only there.
         """
         # Copies of our own: torch takes no read-only memory, and a package may write into it.
         history, covariates = np.array(history, np.float32), np.array(covariates, np.float32)
@@ -107,7 +111,7 @@ class FoundationForecaster:
         rows: list[np.ndarray | None] = []
         for start in range(0, len(history), self.batch_size):
             part = slice(start, start + self.batch_size)
-            more = (np.asarray(info.step_seconds)[part],) if self.wants_info else ()
+            more = () if info is None else (info.step_seconds[part],)
             rows.extend(self._predict(history[part], covariates[part], horizon, levels, *more))
         return rows
 
@@ -159,8 +163,8 @@ def loading(model: str) -> Iterator[str]:
 _MODELS = "a local folder, or an id of the Hugging Face hub that is cached or can be reached"
 
 
-def named_series(history: np.ndarray, covariates: np.ndarray) -> list[dict[str, Any]]:
-    """Rows as the dictionaries that Chronos-2 and TS-ICL take.
+def named_series(history: np.ndarray, covariates: np.ndarray) -> list[Series]:
+    """Rows as Chronos-2 and TS-ICL take them.
 
     Args:
         history: [b, T].

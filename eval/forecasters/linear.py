@@ -22,7 +22,6 @@ References:
 """
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,11 +29,13 @@ import numpy as np
 
 from whatif_jax._types import Array, Float
 
+from .base import checked_flag
+
 __all__ = [
     "ALPHA",
     "WIDTH",
     "Regression",
-    "checked_flag",
+    "checked_alpha",
     "covariates_first",
     "is_on_cpu",
     "make_linear",
@@ -181,9 +182,7 @@ class Regression:
         self.name = name
         self.alpha = alpha
         self.standardise = standardise
-        self.settings: dict[str, Any] = (
-            {"standardise": standardise} if alpha is None else {"alpha": alpha}
-        )
+        self.settings = {"standardise": standardise} if alpha is None else {"alpha": alpha}
 
     def __call__(
         self, history: Array, covariates: Array, horizon: int, levels: tuple[float, ...]
@@ -203,11 +202,11 @@ class Regression:
         return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-def checked_flag(name: str, value: bool) -> bool:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: {value!r}; expected true or false")
-    return value
+def checked_alpha(alpha: float) -> float:
+    """Refuse what is no penalty of ridge regression."""
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not alpha > 0:
+        raise ValueError(f"alpha: {alpha!r}; expected a number above 0")
+    return float(alpha)
 
 
 def make_linear(standardise: bool = True) -> Regression:
@@ -229,6 +228,4 @@ def make_ridge(alpha: float = ALPHA) -> Regression:
     Raises:
         ValueError: an `alpha` that is not above 0.
     """
-    if not alpha > 0:
-        raise ValueError(f"alpha: {alpha!r}; expected a number above 0")
-    return Regression("ridge", float(alpha))
+    return Regression("ridge", checked_alpha(alpha))

@@ -1,7 +1,5 @@
 """The naive forecast: the last value of the history at every step. evaluation/scores.md."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -24,9 +22,6 @@ class Naive:
     on_device = True
     fixed_batch = True
     point = True
-
-    def __init__(self) -> None:
-        self.settings: dict[str, Any] = {}
 
     def __call__(
         self, history: Array, covariates: Array, horizon: int, levels: tuple[float, ...]

@@ -12,16 +12,20 @@ References:
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from . import PAIRED_FEATURES
 
+if TYPE_CHECKING:  # processes that only fit trees start without JAX
+    from jax import Array
+
 __all__ = ["PAIRS", "WINDOW", "draw_pairs", "feature_rows", "features_of", "pair_count"]
 
 PAIRS = 8_000  # of a task, at most [P]
 WINDOW = 32  # values that the summary s_t looks back on [P]
+Values = TypeVar("Values", np.ndarray, "Array")  # of `xp`
 
 
 def features_of(features: str) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ def draw_pairs(task_id: int, context: int, horizon: int) -> tuple[np.ndarray, np
     return draw.integers(WINDOW - 1, context - ahead), ahead
 
 
-def summaries(history: Any, xp: ModuleType) -> Any:
+def summaries(history: Values, xp: ModuleType) -> Values:
     """Mean, standard deviation and slope a step [3, T - 31] of the 32 values up to each origin."""
     steps = history.shape[0]
     windows = history[xp.arange(steps - WINDOW + 1)[:, None] + xp.arange(WINDOW)]
@@ -74,13 +78,13 @@ def summaries(history: Any, xp: ModuleType) -> Any:
 
 
 def feature_rows(
-    history: Any,
-    covariates: Any,
-    origin: Any,
-    ahead: Any,
+    history: Values,
+    covariates: Values,
+    origin: Values,
+    ahead: Values,
     features: Sequence[str],
     xp: ModuleType,
-) -> Any:
+) -> Values:
     """Features of pairs [F, N], each in its own unit.
 
     Args:

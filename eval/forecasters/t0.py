@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import require, select_levels
+from .base import checked_flag, require, select_levels
 from .foundation import FoundationForecaster, choose_device, loading
 
 __all__ = ["make"]
@@ -35,7 +35,9 @@ def make(
     Raises:
         ImportError: the package is not installed, or too old; names the extra.
         ModelError: the model cannot be loaded.
+        ValueError: `recommended` is neither true nor false.
     """
+    checked_flag("recommended", recommended)
     t0 = require("t0.torch", "t0")
     on = choose_device(device, "t0")
     with loading(model) as source:
@@ -46,7 +48,7 @@ def make(
         model=model,
         distribution="tfc-t0",
         batch_size=batch_size,
-        settings={"recommended": bool(recommended)},
+        settings={"recommended": recommended},
     )
 
 
@@ -66,7 +68,7 @@ def _predict(
         horizon,
         sorted(levels),  # the package takes no other order
         future_covariates=covariates.transpose(0, 2, 1).copy(),
-        **dict.fromkeys(_ADJUSTMENTS, bool(recommended)),
+        **dict.fromkeys(_ADJUSTMENTS, recommended),
     )
     quantiles = forecast.quantiles.float().cpu().numpy()
     return select_levels(quantiles, forecast.quantile_levels, levels)

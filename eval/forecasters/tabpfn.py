@@ -41,7 +41,7 @@ def make(model: str = HUB, device: str | None = None, batch_size: int = 64) -> F
     """
     os.environ.setdefault("TABPFN_DISABLE_TELEMETRY", "1")  # before its modules are imported
     harness = require("tabpfn_time_series", "tabpfn")
-    config: dict[str, Any] = {} if device is None else {"device": device}
+    config = {} if device is None else {"device": device}
     try:
         with loading(model) as source:
             if Path(source).exists():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import require, select_levels
+from .base import checked_flag, require, select_levels
 from .foundation import FoundationForecaster, choose_device, loading
 
 __all__ = ["make"]
@@ -35,7 +35,9 @@ def make(
     Raises:
         ImportError: the package is not installed; names the extra.
         ModelError: the model cannot be loaded.
+        ValueError: `symmetric_averaging` is neither true nor false.
     """
+    checked_flag("symmetric_averaging", symmetric_averaging)
     timesfm = require("timesfm3.torch", "timesfm")
     on = choose_device(device, "timesfm")
     with loading(model) as source:
@@ -51,7 +53,7 @@ def make(
         model=model,
         distribution="timesfm",
         batch_size=batch_size,
-        settings={"symmetric_averaging": bool(symmetric_averaging)},
+        settings={"symmetric_averaging": symmetric_averaging},
         max_context=forecaster.global_context,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import require, select_levels
+from .base import checked_flag, require, select_levels
 from .foundation import FoundationForecaster, choose_device, loading
 
 __all__ = ["make"]
@@ -36,17 +36,18 @@ def make(
     Raises:
         ImportError: the package is not installed; names the extra.
         ModelError: the model cannot be loaded, or reads no covariates known ahead.
+        ValueError: a flag is neither true nor false.
     """
+    options = {
+        "symmetric_averaging": checked_flag("symmetric_averaging", symmetric_averaging),
+        "clip_nonnegative": checked_flag("clip_nonnegative", clip_nonnegative),
+    }
     timestral = require("timestral", "timestral")
     on = choose_device(device, "timestral")
     with loading(model) as source:
         forecaster = timestral.TimestralForecaster.from_pretrained(source, device=on)
         if not forecaster.supports_known_covariates:
             raise ValueError("this checkpoint reads no covariates known ahead")
-    options = {
-        "symmetric_averaging": bool(symmetric_averaging),
-        "clip_nonnegative": bool(clip_nonnegative),
-    }
     return FoundationForecaster(
         "timestral",
         functools.partial(_predict, forecaster, options),

@@ -15,12 +15,18 @@ from typing import Any
 import numpy as np
 
 from .base import require, select_levels
-from .foundation import FoundationForecaster, choose_device, in_blocks, loading, named_series
+from .foundation import (
+    DECILES,
+    FoundationForecaster,
+    choose_device,
+    in_blocks,
+    loading,
+    named_series,
+)
 
 __all__ = ["make"]
 
 HUB = "taharnbl/TS-ICL"
-DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def make(model: str = HUB, device: str | None = None, batch_size: int = 32) -> FoundationForecaster:

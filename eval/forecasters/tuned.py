@@ -8,7 +8,6 @@ References:
 """
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,8 @@ import jax.numpy as jnp
 from whatif_jax import BatchInfo, root_key
 from whatif_jax._types import Array, IntScalar
 
-from .linear import ALPHA, checked_flag, covariates_first, is_on_cpu, regress
+from .base import checked_flag
+from .linear import ALPHA, checked_alpha, covariates_first, is_on_cpu, regress
 from .pairs import WINDOW, feature_rows, features_of, pair_count
 from .xgboost import XGBoost
 
@@ -94,8 +94,8 @@ class PairedRegression:
         self.alpha = alpha
         self.standardise = standardise
         self.features = features_of(features)
-        self.settings: dict[str, Any] = {"features": list(self.features), "seed": SEED}
-        self.settings |= {"standardise": standardise} if alpha is None else {"alpha": alpha}
+        fit = {"standardise": standardise} if alpha is None else {"alpha": alpha}
+        self.settings = {"features": list(self.features), "seed": SEED, **fit}
 
     def __call__(
         self,
@@ -145,9 +145,7 @@ def make_ridge(features: str, alpha: float = ALPHA) -> PairedRegression:
     Raises:
         ValueError: an `alpha` that is not above 0.
     """
-    if not alpha > 0:
-        raise ValueError(f"alpha: {alpha!r}; expected a number above 0")
-    return PairedRegression("ridge", features, float(alpha))
+    return PairedRegression("ridge", features, checked_alpha(alpha))
 
 
 def make_xgboost(features: str, seed: int = 0) -> XGBoost:

@@ -4,17 +4,20 @@ References:
     evaluation/scores.md; the paper's Appendix D.3 and J.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .base import require
 from .pairs import draw_pairs, feature_rows, features_of
 
+if TYPE_CHECKING:  # processes that only fit trees start without JAX
+    from whatif_jax import BatchInfo
+
 __all__ = ["PARAMETERS", "TREES", "XGBoost", "make"]
 
 TREES = 150  # [P]
-PARAMETERS: dict[str, Any] = {
+PARAMETERS: dict[str, str | float] = {
     "max_depth": 6,  # [P]
     "eta": 0.05,  # [P]
     "subsample": 0.9,  # [P]
@@ -49,9 +52,8 @@ class XGBoost:
         self.name = "xgboost" if features is None else f"xgboost-paired-{features}"
         self.features = None if features is None else features_of(features)
         self.seed = int(seed)
-        self.settings: dict[str, Any] = {"seed": self.seed}
-        if self.features is not None:
-            self.settings["features"] = list(self.features)
+        paired = {} if self.features is None else {"features": list(self.features)}
+        self.settings = {"seed": self.seed, **paired}
 
     def __call__(
         self,
@@ -60,7 +62,7 @@ class XGBoost:
         horizon: int,
         levels: tuple[float, ...],
         *,
-        info: Any,
+        info: "BatchInfo",
     ) -> np.ndarray:
         """Point forecast [B, H, 1] in the target's unit.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eval.forecasters.base import Estimate
 from whatif_jax import per_row
 
 MODULE = "tests.eval.run_helpers"
@@ -75,25 +76,6 @@ def make_rows(log: str = ""):
         return one_series(history, covariates, horizon, levels)
 
     return per_row(forecast, name="rows", parallel=True)
-
-
-class Estimate:
-    """As the LLM forecaster's: adds up."""
-
-    def __init__(self, prompt_tokens=0, completion_tokens=0, cost=0.0):
-        self.prompt_tokens, self.completion_tokens = prompt_tokens, completion_tokens
-        self.cost = cost
-
-    def __add__(self, other):
-        if not isinstance(other, Estimate):
-            return self
-        return Estimate(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cost + other.cost,
-        )
-
-    __radd__ = __add__
 
 
 class Costly:

@@ -220,12 +220,23 @@ def test_units_do_not_matter_to_standardised_regressions():
         assert np.allclose(one, other, rtol=1e-4) == same, kind
 
 
-def test_standardise_is_true_or_false():
-    with pytest.raises(ValueError, match="standardise: 'no'; expected true or false"):
-        make_forecaster("linear", standardise="no")
+@pytest.mark.parametrize(
+    "name, flag",
+    [
+        ("linear", "standardise"),
+        ("linear-paired-z", "standardise"),
+        ("t0", "recommended"),
+        ("timesfm-3", "symmetric_averaging"),
+        ("timestral", "clip_nonnegative"),
+    ],
+)
+def test_flags_are_true_or_false(name, flag):
+    with pytest.raises(ValueError, match=f"{flag}: 'no'; expected true or false"):
+        make_forecaster(name, **{flag: "no"})
 
 
-@pytest.mark.parametrize("alpha", [0, -1.0, float("nan")])
-def test_alpha_must_be_positive(alpha):
-    with pytest.raises(ValueError, match="alpha"):
-        make_forecaster("ridge", alpha=alpha)
+@pytest.mark.parametrize("name", ["ridge", "ridge-paired-z"])
+@pytest.mark.parametrize("alpha", [0, -1.0, float("nan"), "10"])
+def test_alpha_must_be_positive(name, alpha):
+    with pytest.raises(ValueError, match="alpha: .*; expected a number above 0"):
+        make_forecaster(name, alpha=alpha)

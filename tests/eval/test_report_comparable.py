@@ -83,7 +83,7 @@ def paper_of(comparison):
 )
 def test_language_models_stand_beside_the_papers(part, runs, tmp_path, model, effort, name):
     pytest.importorskip("litellm")
-    made = make_forecaster("llm", model=model, reasoning_effort=effort, cache=tmp_path)
+    made = make_forecaster("llm", model=model, reasoning_effort=effort, cache=tmp_path / "none")
     assert made.name != name  # known by its settings
     run = made_run(part, made.name, quality=0.6, point=True, settings=made.settings)
     rows = paper_of(compare([runs[0], run], part))["paper_and_ours"].rows
@@ -95,14 +95,14 @@ def test_language_models_stand_beside_the_papers(part, runs, tmp_path, model, ef
 
 def test_language_models_with_other_settings_are_left_out(part, tmp_path):
     pytest.importorskip("litellm")
-    common = {"model": "anthropic/claude-opus-4-8", "cache": tmp_path}
+    common = {"model": "anthropic/claude-opus-4-8", "cache": tmp_path / "none"}
     made = [
         make_forecaster("llm", **common, reasoning_effort="high"),
         make_forecaster("llm", **common, reasoning_effort="high", temperature=0.2),
         make_forecaster("llm", **common, reasoning_effort="high", api_base="http://localhost:1"),
         make_forecaster("llm", **common, reasoning_effort="low"),
         make_forecaster("llm", **common),
-        make_forecaster("llm", model="openai/linear", reasoning_effort="high", cache=tmp_path),
+        make_forecaster("llm", **common | {"model": "openai/linear"}, reasoning_effort="high"),
     ]
     runs = [made_run(part, one.name, quality=0.6, settings=one.settings) for one in made]
     models, _ = models_of(runs, part)

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import eval.cli
 from eval.cli import app, parse_settings
-from eval.forecasters import FORECASTERS
-from eval.listing import NEEDS, find_forecaster, needs, takes
+from eval.forecasters import FORECASTERS, NEEDS, make_forecaster, needs, takes
 from eval.progress import Progress, progress_line
 from tests.eval.run_helpers import MODULE, WHERE_OPTIONS
 
@@ -79,7 +78,7 @@ def test_refuses_by_name_with_what_is_known(capsys, monkeypatch, tmp_path):
         (["--model=nayve"], ["model: 'nayve'", *FORECASTERS, "MODULE:FACTORY"]),
         (["--model=no_such_module:make"], ["model: 'no_such_module:make': No module"]),
         ([f"--model={MODULE}:no_such"], ["model: ", "no_such"]),
-        (["--model=ridge", "--set=alfa=1"], ["set: ridge takes no alfa; expected", "alpha"]),
+        (["--model=ridge", "--set=alfa=1"], ["settings of ridge: alfa; expected", "alpha"]),
         (["--model=naive", "--set=alpha"], ["--set: 'alpha'; expected KEY=VALUE"]),
         (["--model=naive", "--max-cost=1"], ["--max-cost: naive costs nothing"]),
         (["--model=naive", "--where=colour=1"], ["--where: 'colour=1'", "context_pair"]),
@@ -138,9 +137,12 @@ def test_a_package_that_is_missing_is_listed_with_its_extra(monkeypatch, tmp_pat
 
 def test_own_factories_take_settings_by_name():
     assert takes(f"{MODULE}:make") == ["api_key", "max_cost", "spread"]
-    assert find_forecaster(f"{MODULE}:make", {"spread": 0.3}).settings["spread"] == 0.3
-    with pytest.raises(ValueError, match="takes no width; expected some of api_key, max_cost, spr"):
-        find_forecaster(f"{MODULE}:make", {"width": 1})
+    assert make_forecaster(f"{MODULE}:make", spread=0.3).settings["spread"] == 0.3
+    with pytest.raises(ValueError, match="make: width; expected some of api_key, max_cost, spread"):
+        make_forecaster(f"{MODULE}:make", width=1)
+    # a setting may have any name; what a registered name stands for is none
+    assert {"model", "name"} <= set(takes("llm"))
+    assert takes("linear-paired-z") == ["standardise"]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list"]])

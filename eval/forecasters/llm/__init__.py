@@ -6,18 +6,17 @@ References:
     evaluation/scores.md. litellm: https://docs.litellm.ai
 """
 
-from collections.abc import Callable
+import math
+import re
 from pathlib import Path
-from typing import Any
 
-from .cache import Cache, default_folder, file_name
-from .client import Client, ProviderError, public_address
-from .cost import REASONING_TOKENS, CostLimit, Estimate, Meter, find_prices
-from .forecaster import LLMForecaster
+from .attempts import LLMForecaster, ProviderError
+from .cache import Cache, CacheError, default_path
+from .client import Client, Tokens, litellm, public_address
+from .cost import REASONING_TOKENS, Budget, CostLimit
 from .prompt import PROMPT_HASH
-from .provider import litellm
 
-__all__ = ["CostLimit", "Estimate", "LLMForecaster", "ProviderError", "make"]
+__all__ = ["CacheError", "CostLimit", "LLMForecaster", "ProviderError", "make"]
 
 
 def make(
@@ -35,9 +34,6 @@ def make(
     output_price: float | None = None,
     reasoning_tokens: int | None = None,
     concurrency: int = 8,
-    first_wait: float = 1.0,
-    longest_wait: float = 60.0,
-    sleep: Callable[[float], object] | None = None,
     name: str | None = None,
 ) -> LLMForecaster:
     """A language model as a forecaster of medians.
@@ -52,16 +48,12 @@ def make(
         max_tokens: the most that the model may write, reasoning included; None says nothing.
         attempts: for each row, before it is left to naive.
         timeout: seconds for one call; at high effort the paper's models take 300 on average.
-        cache: folder for answers and the log of attempts; None for `~/.cache/whatif-jax/llm`.
+        cache: sqlite file of every attempt; None for `~/.cache/whatif-jax/llm.sqlite`.
         max_cost: US dollars for this model with these parameters, all sessions with this cache.
         input_price: US dollars for a million tokens of prompts; None for litellm's own table.
         output_price: the same for what the model writes.
         reasoning_tokens: expected for one forecast, in estimates made before the first call.
         concurrency: calls at a time.
-        first_wait: seconds before the second attempt; each later wait is twice as long, or as
-            long as the provider asks.
-        longest_wait: seconds that a doubled wait may reach.
-        sleep: called with the seconds of each wait instead of waiting.
         name: for the leaderboard; None makes one of model and effort.
 
     Returns:
@@ -69,62 +61,59 @@ def make(
 
     Raises:
         ImportError: litellm is not installed; names the extra.
-        ValueError: a setting is not what it should be, or `max_cost` without a known price.
+        ValueError: a setting is not what it should be, `max_cost` without a known price, or a
+            `cache` that is no cache of answers.
     """
     if not isinstance(model, str) or not model:
         raise ValueError(
             f"model: {model!r}; expected litellm's name of one, such as anthropic/claude-opus-4-8"
         )
-    _whole("attempts", attempts, 1)
-    _whole("concurrency", concurrency, 1)
-    for setting, whole in (("max_tokens", max_tokens), ("reasoning_tokens", reasoning_tokens)):
-        if whole is not None:
-            _whole(setting, whole, 0)
-    for setting, seconds in (
-        ("timeout", timeout),
-        ("first_wait", first_wait),
-        ("longest_wait", longest_wait),
-        ("max_cost", 1.0 if max_cost is None else max_cost),
-    ):
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-            raise ValueError(f"{setting}: {seconds!r}; expected a number of at least 0")
+    _check(int, 1, attempts=attempts, concurrency=concurrency)
+    _check(int, 0, **_given(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens))
+    dollars = _given(max_cost=max_cost, input_price=input_price, output_price=output_price)
+    _check(float, 0, timeout=timeout, **dollars)
+    prices = {
+        f"{side}_cost_per_token": price / 1e6
+        for side, price in (("input", input_price), ("output", output_price))
+        if price is not None
+    }
+    if len(prices) == 1:
+        raise ValueError(
+            f"input_price: {input_price}, output_price: {output_price}; expected both or neither"
+        )
     litellm()  # where it is missing, say so now
-    prices = find_prices(model, input_price, output_price)
-    if max_cost is not None and prices is None:
+    parameters = _given(
+        reasoning_effort=reasoning_effort, temperature=temperature, max_tokens=max_tokens
+    )
+    public = parameters | _given(api_base=api_base and public_address(api_base))
+    client = Client(model, api_base, api_key, parameters, timeout, prices or None)
+    if max_cost is not None and client.cost(Tokens(0, 0)) is None:
         raise ValueError(
             f"max_cost: {max_cost}, but litellm knows no price of {model}; expected input_price "
             f"and output_price too, US dollars for a million tokens"
         )
-    parameters = {
-        key: value
-        for key, value in (
-            ("reasoning_effort", reasoning_effort),
-            ("temperature", temperature),
-            ("max_tokens", max_tokens),
-        )
-        if value is not None
-    }
-    address = {} if api_base is None else {"api_base": public_address(api_base)}
-    settings: dict[str, Any] = {"model": model, **parameters, **address}
     if reasoning_tokens is None:
         reasoning_tokens = REASONING_TOKENS.get(reasoning_effort or "none", 20_000)
-    readable = "-".join(filter(None, [file_name(model), reasoning_effort]))
+    kept = Cache(default_path() if cache is None else cache, model, public)
+    short = re.sub(r"[^\w.-]", "-", model.rpartition("/")[2])
     return LLMForecaster(
-        name=name or readable,
-        settings={**settings, "attempts": attempts, "prompt": PROMPT_HASH},
-        client=Client(model, api_base, api_key, parameters, timeout),
-        cache=Cache(default_folder() if cache is None else cache, model, {**parameters, **address}),
-        meter=Meter(reasoning_tokens),
-        prices=prices,
-        max_cost=max_cost,
+        name=name or "-".join(filter(None, [short, reasoning_effort])),
+        settings={"model": model, **public, "attempts": attempts, "prompt": PROMPT_HASH},
+        client=client,
+        cache=kept,
+        budget=Budget(client, kept, max_cost, reasoning_tokens),
         attempts=attempts,
         concurrency=concurrency,
-        first_wait=first_wait,
-        longest_wait=longest_wait,
-        sleep=sleep,
     )
 
 
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name}: {value!r}; expected an integer >= {least}")
+def _given(**settings: object) -> dict[str, object]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _check(kind: type, least: int, **settings: object) -> None:
+    for name, value in settings.items():
+        number = isinstance(value, int | kind) and not isinstance(value, bool)
+        if not number or not least <= value < math.inf:  # type: ignore[operator]
+            expected = {int: "an integer", float: "a number"}[kind]
+            raise ValueError(f"{name}: {value!r}; expected {expected} >= {least}")

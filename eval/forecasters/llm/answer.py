@@ -8,26 +8,14 @@ import numpy as np
 
 from .prompt import TARGET
 
-__all__ = ["REASONS", "AnswerError", "parse"]
-
-# Why an answer is refused. `empty`: no text; `no_tags`: no tag at all; `unreadable`: something
-# within the tags that is no pair, such as an ellipsis.
-REASONS = (
-    "empty",
-    "no_tags",
-    "wrong_variable",
-    "truncated",
-    "unreadable",
-    "not_finite",
-    "repeated_timestamp",
-    "wrong_count",
-    "missing_timestamp",
-)
+__all__ = ["AnswerError", "parse"]
 
 _PAIR = re.compile(r"\(\s*['\"`]?([^(),'\"`]+?)['\"`]?\s*,\s*['\"`]?([^(),'\"`]*?)['\"`]?\s*\)")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf(inity)?|null|none|n/?a|)", re.IGNORECASE)
-_OPEN_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>\s*[\[`(]")
+_OPENING = rf"<\s*{TARGET}\s*>"
+_BLOCK = re.compile(rf"{_OPENING}((?:(?!{_OPENING}).)*?)<\s*/\s*{TARGET}\s*>", re.DOTALL)
+_OTHER_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>\s*[\[`(]")
 _FENCE = re.compile(r"```[a-z]*", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;\[\]]*")
 _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})  # minus sign and en dash
@@ -36,8 +24,9 @@ _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-"})  # minus sign and en dash
 class AnswerError(ValueError):
     """An answer that is no forecast.
 
-    Attributes:
-        reason: one of `REASONS`.
+    The reason is `empty` (no text), `no_tags` (at all), `wrong_variable`, `truncated`, `unreadable`
+    (something within the tags that is no pair, such as an ellipsis), `not_finite`,
+    `repeated_timestamp`, `wrong_count` or `missing_timestamp`.
     """
 
     def __init__(self, reason: str, message: str):
@@ -45,9 +34,7 @@ class AnswerError(ValueError):
         self.reason = reason
 
 
-def parse(
-    text: str, time_stamps: Sequence[str], variable: str = TARGET, cut_short: bool = False
-) -> np.ndarray:
+def parse(text: str, time_stamps: Sequence[str], cut_short: bool = False) -> np.ndarray:
     """The forecast of an answer, by time stamp and never by position.
 
     Text around the tags, code fences, quotes and white space do no harm; of several complete
@@ -56,7 +43,6 @@ def parse(
     Args:
         text: all that the model wrote.
         time_stamps: the H time stamps wanted, as `prompt.time_stamps` writes them.
-        variable: name that the tags must carry.
         cut_short: the provider says that the answer hit its length limit.
 
     Returns:
@@ -65,25 +51,24 @@ def parse(
     Raises:
         AnswerError: anything but one finite value for each time stamp; its reason says what.
     """
-    return _values(_pairs(_block(text or "", variable, cut_short)), time_stamps)
+    return _values(_pairs(_block(text, cut_short)), time_stamps)
 
 
-def _block(text: str, variable: str, cut_short: bool) -> str:
-    """What stands between the last complete pair of the variable's tags."""
+def _block(text: str, cut_short: bool) -> str:
+    """What stands between the last complete pair of the target's tags."""
     if cut_short:
         raise AnswerError("truncated", f"cut at the provider's length limit: ...{text[-60:]!r}")
     if not text.strip():
         raise AnswerError("empty", "no text")
-    opening, closing = rf"<\s*{re.escape(variable)}\s*>", rf"<\s*/\s*{re.escape(variable)}\s*>"
-    blocks = re.findall(rf"{opening}((?:(?!{opening}).)*?){closing}", text, re.DOTALL)
+    blocks = _BLOCK.findall(text)
     if blocks:
         return blocks[-1]
-    others = sorted(set(_OPEN_TAG.findall(text)) - {variable})
-    if re.search(opening, text):
-        raise AnswerError("truncated", f"<{variable}> is never closed: ...{text[-60:]!r}")
+    if re.search(_OPENING, text):
+        raise AnswerError("truncated", f"<{TARGET}> is never closed: ...{text[-60:]!r}")
+    others = sorted(set(_OTHER_TAG.findall(text)))
     if others:
-        raise AnswerError("wrong_variable", f"tags {others}; expected <{variable}>")
-    raise AnswerError("no_tags", f"{text[:60]!r}...; expected <{variable}>")
+        raise AnswerError("wrong_variable", f"tags {others}; expected <{TARGET}>")
+    raise AnswerError("no_tags", f"{text[:60]!r}...; expected <{TARGET}>")
 
 
 def _pairs(block: str) -> list[tuple[str, float]]:
@@ -93,16 +78,14 @@ def _pairs(block: str) -> list[tuple[str, float]]:
         raise AnswerError("unreadable", f"{rest.strip(' ,')[:60]!r} is no (time stamp, number)")
     pairs = []
     for stamp, value in _PAIR.findall(block):
-        if _NUMBER.fullmatch(value):
-            with np.errstate(over="ignore"):
-                found = np.float32(value)
-            if not np.isfinite(found):
-                raise AnswerError("not_finite", f"{value} at {stamp} does not fit float32")
-            pairs.append((stamp, float(found)))
-        elif _NOT_FINITE.fullmatch(value):
-            raise AnswerError("not_finite", f"{value!r} at {stamp}; expected a finite number")
-        else:
-            raise AnswerError("unreadable", f"{value!r} at {stamp}; expected a number")
+        if not _NUMBER.fullmatch(value):
+            reason = "not_finite" if _NOT_FINITE.fullmatch(value) else "unreadable"
+            raise AnswerError(reason, f"{value!r} at {stamp}; expected a finite number")
+        with np.errstate(over="ignore"):
+            number = float(np.float32(value))
+        if not np.isfinite(number):
+            raise AnswerError("not_finite", f"{value} at {stamp} does not fit float32")
+        pairs.append((stamp, number))
     return pairs
 
 
@@ -111,10 +94,7 @@ def _moment(stamp: str) -> datetime.datetime:
         moment = datetime.datetime.fromisoformat(stamp.strip())
     except ValueError:
         raise AnswerError("unreadable", f"{stamp!r} is no ISO time stamp") from None
-    return moment.replace(tzinfo=None) if moment.utcoffset() in (None, _UTC) else moment
-
-
-_UTC = datetime.timedelta(0)
+    return moment if moment.utcoffset() else moment.replace(tzinfo=None)  # Z is no offset
 
 
 def _values(pairs: list[tuple[str, float]], time_stamps: Sequence[str]) -> np.ndarray:

@@ -1,128 +1,154 @@
-"""Answers on disk: what was paid for once is not paid for again.
+"""Every attempt in one sqlite file: what was paid for once is not paid for again.
 
-A folder holds one folder for each model with its parameters, and in it one small JSON file for each
-prompt that was answered (right or wrong: both cost money), and `attempts.jsonl`, one line for each
-attempt with its outcome, tokens and cost. No key of a provider is written.
+The table `attempts` has one row for each call of any model. No key of a provider is written, nor
+the user or password of an address.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-import threading
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
-__all__ = ["Answer", "Cache", "default_folder"]
+from .client import Reply, Tokens
 
-LOG = "attempts.jsonl"
+__all__ = ["Cache", "CacheError", "default_path"]
+
+_LAYOUT = 0x6C6C6D31  # "llm1", kept in the file's head; raised whenever the table changes
+_TABLE = """
+CREATE TABLE IF NOT EXISTS attempts (
+    id INTEGER PRIMARY KEY,
+    time TEXT DEFAULT CURRENT_TIMESTAMP,  -- UTC
+    model TEXT,  -- JSON: its name, and what else a request is made of but for the prompt
+    key TEXT,  -- SHA-256 of model and prompt
+    counted_prompt REAL,  -- tokens by litellm's default tokenizer, before the call
+    counted_completion REAL,  -- of a bare answer
+    outcome TEXT,  -- ok, or why there is no forecast
+    message TEXT,  -- more on that
+    cut_short INTEGER,  -- by the provider's length limit
+    seconds REAL,
+    prompt_tokens INTEGER,  -- as the provider counts; NULL where it does not
+    completion_tokens INTEGER,
+    cost REAL,  -- in US dollars, NULL where no price is known
+    text TEXT  -- what the model wrote, NULL where the call failed
+);
+CREATE INDEX IF NOT EXISTS questions ON attempts (key);
+CREATE INDEX IF NOT EXISTS sums ON attempts (  -- with all that is summed, so that no text is read
+    model, cost, prompt_tokens, completion_tokens, counted_prompt, counted_completion
+);
+"""
 
 
-class Answer(NamedTuple):
-    """What a model wrote at one attempt."""
-
-    text: str
-    cut_short: bool  # the provider says that it hit the length limit
-    seconds: float  # the call took
+class CacheError(ValueError):
+    """The file cannot be used; names it."""
 
 
-def default_folder() -> Path:
-    """Where answers are kept unless said otherwise: the user's cache folder."""
+def default_path() -> Path:
+    """The file unless said otherwise: in the user's cache folder."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "whatif-jax" / "llm"
-
-
-def canonical(value: Mapping[str, Any]) -> str:
-    """JSON that is the same text for the same values."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def file_name(model: str) -> str:
-    """The last part of a model's name, in characters that every file system takes."""
-    return "".join(c if c.isalnum() or c in "-._" else "-" for c in model.split("/")[-1])
+    return Path(root) / "whatif-jax" / "llm.sqlite"
 
 
 class Cache:
-    """Answers and attempts of one model with its parameters. Threads may share it.
+    """Attempts of one model with its parameters, in a file that others use too.
+
+    Threads and processes may share the file. It appears with the first attempt.
 
     Args:
-        folder: of all models.
+        path: the file.
         model: litellm's name for the model.
         parameters: all else that a request is made of, but for the prompt; JSON-able, no secrets.
+
+    Raises:
+        CacheError: the file is damaged, another program's, or cannot be read; so does every method.
     """
 
-    def __init__(self, folder: str | Path, model: str, parameters: Mapping[str, Any]):
-        self._identity = canonical({"model": model, "parameters": dict(parameters)})
-        digest = hashlib.sha256(self._identity.encode()).hexdigest()[:8]
-        self.folder = Path(folder).expanduser() / f"{file_name(model)}-{digest}"
-        self._lock = threading.Lock()
+    def __init__(self, path: str | Path, model: str, parameters: Mapping[str, object]):
+        self.path = Path(path).expanduser()
+        self._model = json.dumps(
+            {"model": model, "parameters": parameters}, sort_keys=True, separators=(",", ":")
+        )
+        self.spent()  # a file that is no cache is refused now
 
     def key(self, prompt: str) -> str:
         """SHA-256 of model, parameters and prompt."""
-        return hashlib.sha256(f"{self._identity}\n{prompt}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._model}\n{prompt}".encode()).hexdigest()
 
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.json"
+    def answers(self, key: str) -> list[Reply]:
+        """Every answer to a question so far, right or wrong, first one first."""
+        rows = self._rows(
+            "SELECT outcome, message, text, cut_short, seconds FROM attempts "
+            "WHERE key = ? AND text IS NOT NULL ORDER BY id",
+            key,
+        )
+        return [Reply(*row) for row in rows]
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing was ever answered."""
-        return not (self.folder / LOG).exists()
+    def spent(self) -> float:
+        """US dollars for this model with these parameters, other processes included."""
+        rows = self._rows("SELECT total(cost) FROM attempts WHERE model = ?", self._model)
+        return sum(cost for (cost,) in rows)
 
-    def answers(self, key: str) -> list[Answer]:
-        """Every answer to a prompt so far, first one first.
+    def used(self) -> Tokens | None:
+        """Tokens that past calls used for each that was counted before; None without a call."""
+        rows = self._rows(
+            "SELECT sum(prompt_tokens) / sum(counted_prompt), "
+            "sum(completion_tokens) / sum(counted_completion) "
+            "FROM attempts WHERE model = ? AND prompt_tokens IS NOT NULL",
+            self._model,
+        )
+        return next((Tokens(*row) for row in rows if row[0] is not None), None)
 
-        Raises:
-            ValueError: a file that is not as `add` writes it.
-        """
-        path = self._path(key)
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            return [Answer(**answer) for answer in stored["answers"]]
-        except FileNotFoundError:
+    def add(self, key: str, counted: Tokens, reply: Reply) -> None:
+        """Keep one more attempt. Once this returns, a kill does not lose it."""
+        prompt_tokens, completion_tokens = reply.tokens or (None, None)
+        row = {
+            "model": self._model,
+            "key": key,
+            "counted_prompt": counted.prompt,
+            "counted_completion": counted.completion,
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "outcome": reply.outcome,
+            "message": reply.message,
+            "cost": reply.cost,
+            "seconds": reply.seconds,
+            "cut_short": reply.cut_short,
+            "text": reply.text,
+        }
+        self._rows(
+            f"INSERT INTO attempts ({', '.join(row)}) VALUES ({', '.join('?' for _ in row)})",
+            *row.values(),
+            create=True,
+        )
+
+    def _rows(self, statement: str, *values: object, create: bool = False) -> list[tuple]:
+        """Run one statement. Without a file there are no rows, unless it is to be made."""
+        if not create and not self.path.exists():
             return []
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"cache: {path} is damaged ({error}); delete it to ask again"
+        try:
+            with contextlib.closing(_open(self.path)) as connection:
+                return connection.execute(statement, values).fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise CacheError(
+                f"cache: {self.path} cannot be used ({error}); expected a cache of answers, or "
+                f"a path for a new one"
             ) from None
 
-    def add(self, key: str, answer: Answer) -> None:
-        """Keep one more answer to a prompt. The file appears whole or not at all."""
-        with self._lock:
-            answers = [*self.answers(key), answer]
-            text = json.dumps(
-                {**json.loads(self._identity), "answers": [each._asdict() for each in answers]}
-            )
-            path = self._path(key)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-            try:
-                unfinished.write_text(text, encoding="utf-8")
-                unfinished.replace(path)
-            finally:
-                unfinished.unlink(missing_ok=True)
 
-    def log(self, **attempt: Any) -> None:
-        """Append one attempt to the log, in one write so that processes can share the file."""
-        line = (json.dumps(attempt) + "\n").encode()
-        with self._lock:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(
-                self.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=0o644
-            )
-            try:
-                os.write(descriptor, line)
-            finally:
-                os.close(descriptor)
-
-    def attempts(self) -> Iterator[dict[str, Any]]:
-        """The log so far. A line that a kill or a full disk cut short is left out."""
-        try:
-            lines = (self.folder / LOG).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return
-        for line in lines:
-            try:
-                yield json.loads(line)
-            except ValueError:
-                continue
+def _open(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # every statement is a transaction of its own, and waits for those of others
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (layout,) = connection.execute("PRAGMA application_id").fetchone()
+    if layout == _LAYOUT:
+        return connection
+    if tables or layout:
+        raise sqlite3.DatabaseError("it is another program's")
+    # No reader waits for a writer then. It stays so, and another process may just be setting it.
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(f"BEGIN IMMEDIATE; PRAGMA application_id = {_LAYOUT}; {_TABLE} COMMIT")
+    return connection

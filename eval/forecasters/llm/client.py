@@ -1,52 +1,59 @@
-"""One call to a provider, and what its failures mean."""
+"""One call to a provider through litellm, and what its failures mean."""
 
 import os
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from .cost import Tokens
-from .provider import litellm
+from ..base import require
 
-__all__ = ["CallFailed", "Client", "ProviderError", "Reply", "public_address"]
+__all__ = ["Client", "Reply", "Tokens", "litellm", "public_address"]
 
-# Failures that pass: worth another attempt. `content_filter`: the provider refused the prompt.
-PASSING = ("rate_limited", "server_error", "timeout", "content_filter")
 # Client errors that pass nevertheless: request timeout, conflict, too early, too many requests.
 _PASSING_STATUS = {408, 409, 425, 429}
-_LONGEST_WAIT = 600.0  # of a Retry-After that is believed
 # Served as 429 or 500, but no waiting helps.
 _PERMANENT = re.compile(r"insufficient_quota|exceeded your current quota|Missing credentials")
+_LONGEST_WAIT = 600.0  # seconds of a Retry-After that are believed
 
 
-class ProviderError(RuntimeError):
-    """The provider refuses, and would again: a wrong key, name, parameter or an empty account."""
+class Tokens(NamedTuple):
+    """Tokens of one call."""
 
-
-class CallFailed(Exception):  # noqa: N818 - a failure that passes
-    """A call that another attempt may get answered.
-
-    Attributes:
-        reason: one of `PASSING`.
-        wait: seconds that the provider asks to wait, 0 if it does not.
-    """
-
-    def __init__(self, reason: str, message: str, wait: float = 0.0):
-        super().__init__(message)
-        self.reason = reason
-        self.wait = wait
+    prompt: float
+    completion: float
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """What came of one call."""
 
-    text: str
-    cut_short: bool
-    seconds: float
-    tokens: Tokens | None  # None where the provider does not say
-    cost: float | None  # in US dollars as litellm's prices have it, None if it knows none
+    # answered; or rate_limited, server_error, timeout, content_filter, which another call may get
+    # past; or refused, which none will
+    outcome: str
+    message: str = ""
+    text: str | None = None  # None: the call failed
+    cut_short: bool = False  # the provider says that the text hit its length limit
+    seconds: float = 0.0
+    tokens: Tokens | None = None  # None where the provider does not say
+    cost: float | None = 0.0  # in US dollars, None where no price is known
+    wait: float = 0.0  # seconds that the provider asks for before another call
+
+
+def litellm() -> ModuleType:
+    """The litellm module, imported late and kept quiet.
+
+    Raises:
+        ImportError: it is not installed; names the extra.
+    """
+    # Read while it is imported: else the newest table of prices is fetched over the network.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    module = require("litellm", "llm")
+    # else it prints an advertisement at every failed call
+    vars(module)["suppress_debug_info"] = True
+    return module
 
 
 def public_address(address: str) -> str:
@@ -55,102 +62,92 @@ def public_address(address: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+@dataclass(frozen=True, repr=False)
 class Client:
-    """Sends prompts to one model. Threads may share it. Its own retries are off.
+    """Sends prompts to one model. Threads may share it."""
 
-    Args:
-        model: litellm's name for the model, provider first.
-        api_base: address of the server, None for the provider's own.
-        api_key: None for the environment variable that litellm reads for this provider.
-        parameters: what goes along with every request.
-        timeout: seconds for one call.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        api_base: str | None,
-        api_key: str | None,
-        parameters: Mapping[str, Any],
-        timeout: float,
-    ):
-        self._model = model
-        self._fixed: dict[str, Any] = {"model": model, "timeout": timeout, **parameters}
-        if api_base is not None:
-            self._fixed["api_base"] = api_base
-        self._api_key = api_key
-
-    def __repr__(self) -> str:
-        return f"Client({self._model!r})"
+    model: str  # litellm's name, provider first
+    api_base: str | None  # address of the server; None: the provider's own
+    api_key: str | None  # None: litellm reads the provider's environment variable
+    parameters: Mapping[str, object]  # what goes along with every request
+    timeout: float  # seconds for one call
+    prices: Mapping[str, float] | None  # of the user, as litellm names them; None: litellm's own
 
     def send(self, prompt: str) -> Reply:
-        """One request, one reply.
-
-        Raises:
-            CallFailed: a failure that may pass.
-            ProviderError: one that will not.
-        """
-        completion = litellm().completion
-        secret = {} if self._api_key is None else {"api_key": self._api_key}
+        """One request, one reply; a failure is one too."""
         started = time.monotonic()
         try:
-            response = completion(
+            response = litellm().completion(
+                model=self.model,
                 messages=[{"role": "user", "content": prompt}],
+                api_base=self.api_base,
+                api_key=self.api_key,
+                timeout=self.timeout,
                 num_retries=0,
                 max_retries=0,  # those of the provider's own package, two by default
-                **self._fixed,
-                **secret,
+                **self.parameters,
             )
         except Exception as error:  # noqa: BLE001 - sorted by what the provider said
-            failure = self._sorted(error)
+            reply = self._failure(error)
         else:
-            return self._reply(response, time.monotonic() - started)
-        raise failure  # outside the handler: the provider's own text may hold the key
+            reply = self._answer(response)
+        return reply._replace(seconds=round(time.monotonic() - started, 3))
 
-    def _reply(self, response: Any, seconds: float) -> Reply:
-        choice = response.choices[0] if response.choices else None
-        usage = getattr(response, "usage", None)
-        counts = Tokens(
-            getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0
-        )
+    def cost(self, tokens: Tokens, usage: Any = None) -> float | None:
+        """US dollars for one call, None where no price is known.
+
+        Args:
+            tokens: of the call.
+            usage: litellm's record of one that was made; it knows of cached prompts, for instance.
+        """
         try:
-            cost = litellm().completion_cost(completion_response=response, model=self._model)
-        except Exception:  # noqa: BLE001 - a model whose price it does not know
-            cost = None
-        return Reply(
-            text=(choice.message.content or "") if choice else "",
-            cut_short=choice.finish_reason == "length" if choice else False,
-            seconds=seconds,
-            tokens=counts if counts.prompt else None,
-            cost=cost,
-        )
+            sides = litellm().cost_per_token(
+                model=self.model,
+                prompt_tokens=round(tokens.prompt),
+                completion_tokens=round(tokens.completion),
+                usage_object=usage,
+                custom_cost_per_token=self.prices,
+            )
+        except Exception:  # noqa: BLE001 - litellm raises its own and plain ones alike
+            return None
+        return sum(sides)
 
-    def _sorted(self, error: Exception) -> CallFailed | ProviderError:
+    def _answer(self, response: Any) -> Reply:
+        reply = Reply("answered", text="", cost=None)
+        if response.choices:
+            choice = response.choices[0]
+            reply = reply._replace(
+                text=choice.message.content or "", cut_short=choice.finish_reason == "length"
+            )
+        usage = getattr(response, "usage", None)
+        if usage is None or not usage.prompt_tokens:
+            return reply
+        tokens = Tokens(usage.prompt_tokens, usage.completion_tokens)
+        return reply._replace(tokens=tokens, cost=self.cost(tokens, usage))
+
+    def _failure(self, error: Exception) -> Reply:
         message = self._redacted(str(error))
         status = getattr(error, "status_code", None)
-        exceptions = litellm().exceptions
         if not isinstance(status, int):
-            return ProviderError(f"{self._model}: {type(error).__name__}: {message}")
-        if isinstance(error, exceptions.ContentPolicyViolationError):
-            return CallFailed("content_filter", message)
+            return Reply("refused", f"{self.model}: {type(error).__name__}: {message}")
+        if isinstance(error, litellm().exceptions.ContentPolicyViolationError):
+            return Reply("content_filter", message)
         details = f"{message} {getattr(error, 'body', None)}"
         if _PERMANENT.search(details) or (400 <= status < 500 and status not in _PASSING_STATUS):
-            return ProviderError(f"{self._model}: the provider refuses ({status}): {message}")
-        wait = _retry_after(error)
-        if status == 429:
-            return CallFailed("rate_limited", message, wait)
-        if isinstance(error, exceptions.Timeout):
-            return CallFailed("timeout", message, wait)
-        return CallFailed("server_error", message, wait)
+            return Reply("refused", f"{self.model}: the provider refuses ({status}): {message}")
+        late = isinstance(error, litellm().exceptions.Timeout)
+        outcome = "rate_limited" if status == 429 else "timeout" if late else "server_error"
+        return Reply(outcome, message, wait=_retry_after(error))
 
     def _redacted(self, text: str) -> str:
-        """Text without any key: providers like to repeat a key that they refuse."""
-        secrets = {self._api_key} | {
+        """Text without what is secret: providers like to repeat a key that they refuse."""
+        address = urlsplit(self.api_base or "")
+        secrets = {self.api_key, address.password, address.query} | {
             value for name, value in os.environ.items() if name.endswith(("_API_KEY", "_TOKEN"))
         }
         for secret in sorted(filter(None, secrets), key=len, reverse=True):
             text = text.replace(secret, "***") if len(secret) > 3 else text
-        return text
+        return re.sub(r"//[^/@\s]+@", "//", text)  # the user of an address
 
 
 def _retry_after(error: Exception) -> float:

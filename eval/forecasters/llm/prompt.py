@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["PROMPT_HASH", "TARGET", "Prompt", "expected_answer", "number", "time_stamps", "write"]
+__all__ = ["PROMPT_HASH", "TARGET", "Prompt", "number", "time_stamps", "write"]
 
 TARGET = "target_1"
 START = np.datetime64("2000-01-01T00:00:00", "us")  # of the history; the true dates are nobody's
@@ -46,7 +46,6 @@ class Prompt(NamedTuple):
 
     text: str
     time_stamps: list[str]  # H of them, those that the answer must have
-    last_value: float  # of the history
 
 
 def time_stamps(steps: int, step_seconds: float) -> list[str]:
@@ -86,28 +85,25 @@ def _table(header: list[str], stamps: list[str], columns: np.ndarray) -> str:
     return "\n".join(rows)
 
 
-def write(history: np.ndarray, covariates: np.ndarray, step_seconds: float) -> Prompt:
+def write(history: np.ndarray, covariates: np.ndarray, horizon: int, step_seconds: float) -> Prompt:
     """The question about one series, whole history included.
 
     Args:
         history: [T], the target.
         covariates: [T + H, K] in their own units, primary first; K may be 0.
+        horizon: H, at least 1.
         step_seconds: seconds of one step.
 
-    Returns:
-        the prompt, with the H time stamps that its answer must have.
-
     Raises:
-        ValueError: covariates do not reach beyond the history.
+        ValueError: covariates do not reach to the horizon's end.
     """
-    context, k = len(history), covariates.shape[1]
-    horizon = len(covariates) - context
-    if horizon < 1:
+    context = len(history)
+    if horizon < 1 or len(covariates) != context + horizon:
         raise ValueError(
-            f"covariates: {len(covariates)} steps; expected more than the history's {context}"
+            f"covariates: {len(covariates)} steps; expected history {context} + horizon {horizon}"
         )
     stamps = time_stamps(context + horizon, step_seconds)
-    names = [f"covariate_{column}" for column in range(1, k + 1)]
+    names = [f"covariate_{column + 1}" for column in range(covariates.shape[1])]
     known = ", ".join(names) or "no covariate"
     ahead = stamps[context:]
     instructions = INSTRUCTIONS.format(
@@ -122,11 +118,4 @@ def write(history: np.ndarray, covariates: np.ndarray, step_seconds: float) -> P
         "plan:",
         _table(["time_stamp", *names], ahead, covariates[context:]),
     ])  # fmt: skip
-    return Prompt(text, ahead, float(history[-1]))
-
-
-def expected_answer(prompt: Prompt) -> str:
-    """An answer as long as a right one, for counting tokens: the last value at every step."""
-    value = f"{prompt.last_value:.5g}"
-    pairs = ", ".join(f"({stamp}, {value})" for stamp in prompt.time_stamps)
-    return f"<{TARGET}>\n{pairs}\n</{TARGET}>"
+    return Prompt(text, ahead)

@@ -1,7 +1,9 @@
 """A provider on this machine: speaks the OpenAI protocol, and misbehaves on demand."""
 
+import contextlib
 import importlib.util
 import json
+import sqlite3
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +16,7 @@ import pytest
 TARGET = "target_1"
 KEY = "sk-a-secret-that-nobody-may-see"
 HORIZON = 4
+CACHE = "llm.sqlite"
 PRICES = {"input_price": 1.0, "output_price": 2.0}  # 0.002 dollars for 1,000 and 500 tokens
 needs_litellm = pytest.mark.skipif(
     importlib.util.find_spec("litellm") is None, reason="needs the extra llm"
@@ -149,23 +152,35 @@ class FakeProvider:
 
 
 def maker(provider: FakeProvider, folder: Path) -> Callable:
-    """Makes forecasters of the provider, all with one cache in the folder."""
+    """Makes forecasters of the provider that do not wait, all with one cache in the folder."""
     from eval.forecasters.llm import make
 
     provider.reset()
 
-    def ask(**settings):
+    def ask(pause=lambda seconds: None, **settings):
         defaults = dict(
             model="openai/fake",
             api_base=provider.address,
             api_key=KEY,
-            cache=folder / "cache",
-            sleep=lambda seconds: None,
+            cache=folder / CACHE,
             timeout=20,
         )
-        return make(**{**defaults, **settings})
+        forecaster = make(**{**defaults, **settings})
+        forecaster.pause = pause
+        return forecaster
 
     return ask
+
+
+def recorded(folder: Path) -> list[sqlite3.Row]:
+    """The attempts in the cache, first one first."""
+    with contextlib.closing(sqlite3.connect(folder / CACHE)) as connection:
+        connection.row_factory = sqlite3.Row
+        return connection.execute("SELECT * FROM attempts ORDER BY id").fetchall()
+
+
+def outcomes(folder: Path) -> list[str]:
+    return [attempt["outcome"] for attempt in recorded(folder)]
 
 
 def rows(count: int = 1, context: int = 12, k: int = 2):

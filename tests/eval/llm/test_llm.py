@@ -5,102 +5,68 @@ import logging
 import sys
 import time
 import traceback
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from eval.forecasters import make_forecaster
 from eval.forecasters.llm import ProviderError, make
-from eval.forecasters.llm.forecaster import OUTAGE_ROWS
-from tests.eval.llm_server import (
+from eval.forecasters.llm.attempts import OUTAGE_ROWS
+from tests.eval.llm.llm_server import (
     HORIZON,
     KEY,
-    PRICES,
-    FakeProvider,
     answer,
     failing,
     hang,
     last,
-    maker,
     nan,
     needs_litellm,
+    outcomes,
     read_prompt,
     repeats_last,
     rows,
     written,
 )
-from whatif_jax import evaluate, load_suite
+from whatif_jax import BatchInfo, evaluate, load_suite
 
 pytestmark = needs_litellm
 
 
-@pytest.fixture(scope="module")
-def provider():
-    server = FakeProvider()
-    yield server
-    server.close()
+def of_ones(change, finish_reason="stop", variable="target_1"):
+    """Answers 1 at every time stamp, but for a change to the pairs."""
+
+    def behave(question):
+        pairs = change([(stamp, 1) for stamp in question.stamps])
+        return written(answer(pairs, variable), finish_reason)
+
+    return behave
 
 
-@pytest.fixture
-def ask(provider, tmp_path):
-    yield maker(provider, tmp_path)
-    provider.release.set()
+def says(text):
+    return lambda _: written(text)
 
 
-# Each way in which a provider misbehaves: what it does, and the name of it in the statistics.
-def without_one(question):
-    return written(answer([(stamp, 1) for stamp in question.stamps[1:]]))
-
-
-def contradiction(question):
-    pairs = [(stamp, 1) for stamp in question.stamps]
-    return written(answer([*pairs, (question.stamps[0], 2)]))
-
-
-def of_the_covariate(question):
-    return written(answer([(stamp, 1) for stamp in question.stamps], "covariate_1"))
-
-
-def one_too_many(question):
-    return written(answer([(stamp, 1) for stamp in [*question.stamps, "2031-01-01T00:00"]]))
-
-
-def cut(question):
-    return written(answer([(stamp, 1) for stamp in question.stamps])[:50])
-
-
-def at_the_limit(question):
-    return written(answer([(stamp, 1) for stamp in question.stamps]), finish_reason="length")
-
-
-def no_json(_):
-    return failing(200)._replace(body="<html>gateway</html>")
-
-
+# Each way in which a provider misbehaves: what it does, and the name of it among the outcomes.
 MISBEHAVIOUR = {
     "429": (lambda _: failing(429, wait=7), "rate_limited"),
     "500": (lambda _: failing(500), "server_error"),
     "503": (lambda _: failing(503), "server_error"),
-    "no JSON": (no_json, "server_error"),
+    "no JSON": (lambda _: failing(200)._replace(body="<html>gateway</html>"), "server_error"),
     "hang": (hang, "timeout"),
-    "truncated": (cut, "truncated"),
-    "length limit": (at_the_limit, "truncated"),
-    "missing time stamp": (without_one, "missing_timestamp"),
-    "contradiction": (contradiction, "repeated_timestamp"),
-    "wrong variable": (of_the_covariate, "wrong_variable"),
-    "wrong count": (one_too_many, "wrong_count"),
+    "truncated": (says("<target_1>\n(2000-01-01T12:00, 1), (2000-01-01T13"), "truncated"),
+    "length limit": (of_ones(lambda pairs: pairs, finish_reason="length"), "truncated"),
+    "missing time stamp": (of_ones(lambda pairs: pairs[1:]), "missing_timestamp"),
+    "contradiction": (of_ones(lambda pairs: [*pairs, (pairs[0][0], 2)]), "repeated_timestamp"),
+    "wrong variable": (of_ones(lambda pairs: pairs, variable="covariate_1"), "wrong_variable"),
+    "wrong count": (of_ones(lambda pairs: [*pairs, ("2031-01-01T00:00", 1)]), "wrong_count"),
     "NaN": (nan, "not_finite"),
-    "no text": (lambda _: written(None), "empty"),
-    "refusal": (lambda _: written("I would rather not."), "no_tags"),
-    "ellipsis": (
-        lambda _: written("<target_1>(2000-01-01T00:00, 1), ...</target_1>"),
-        "unreadable",
-    ),
+    "no text": (says(None), "empty"),
+    "refusal": (says("I would rather not."), "no_tags"),
+    "ellipsis": (says("<target_1>(2000-01-01T00:00, 1), ...</target_1>"), "unreadable"),
 }
 
 
-def test_importing_and_counting_fetch_nothing():
+def test_importing_and_counting_fetch_nothing(tmp_path):
     if "litellm" in sys.modules:
         pytest.skip("another test has imported litellm already")
     reached, armed = [], [True]
@@ -110,24 +76,22 @@ def test_importing_and_counting_fetch_nothing():
             reached.append((event, arguments[-1]))
 
     sys.addaudithook(watch)  # for good, so it is disarmed below
-    forecaster = make(model="anthropic/claude-opus-4-8", reasoning_effort="high")
-    forecaster.estimate(*rows())
-    make(model="together_ai/meta-llama/Llama-3-70b-chat-hf").estimate(*rows())
+    for model in ("anthropic/claude-opus-4-8", "together_ai/meta-llama/Llama-3-70b-chat-hf"):
+        make(model=model, reasoning_effort="high", cache=tmp_path / "none").estimate(*rows())
     armed.clear()
     assert "litellm" in sys.modules
     assert reached == []
 
 
 @pytest.mark.parametrize("way", MISBEHAVIOUR)
-def test_misbehaviour_is_asked_again_and_named(way, ask, provider):
-    behaviour, reason = MISBEHAVIOUR[way]
+def test_misbehaviour_is_asked_again_and_named(way, ask, provider, tmp_path):
+    behaviour, outcome = MISBEHAVIOUR[way]
     provider.script = [behaviour]
-    forecaster = ask(timeout=0.3 if way == "hang" else 20)
     history, *rest = rows()
-    (forecast,) = forecaster(history, *rest)
+    (forecast,) = ask(timeout=0.3 if way == "hang" else 20)(history, *rest)
     np.testing.assert_allclose(forecast, last(history)[0], rtol=1e-5)
-    assert forecaster.statistics["attempts"] == {"ok": 1, reason: 1}
-    assert len(provider.requests) == forecaster.statistics["requests"] == 2
+    assert outcomes(tmp_path) == [outcome, "ok"]
+    assert len(provider.requests) == 2
 
 
 def test_text_around_the_tags_does_no_harm(ask, provider):
@@ -144,43 +108,37 @@ def test_text_around_the_tags_does_no_harm(ask, provider):
 def test_waits_grow_up_to_a_limit_and_heed_retry_after(ask, provider):
     provider.script = [
         *[lambda _: failing(500)] * 3, lambda _: failing(429, wait=33), nan,
-        *[lambda _: failing(429)] * 3, cut,
+        *[lambda _: failing(429)] * 3, nan,
     ]  # fmt: skip
     waits = []
-    (forecast,) = ask(first_wait=0.5, longest_wait=20, sleep=waits.append)(*rows())
+    (forecast,) = ask(pause=waits.append)(*rows())
     assert forecast is not None
-    assert waits == [0.5, 1, 2, 33, 8, 16, 20, 20, 20]
+    assert waits == [1, 2, 4, 33, 16, 32, 60, 60, 60]
     assert len(provider.requests) == 10
 
 
-def test_no_answer_in_all_attempts_is_none_and_counted_and_free_to_rerun(ask, provider, caplog):
-    bad = rows(1)
+def test_no_answer_in_all_attempts_is_none_and_counted_and_free_to_rerun(
+    ask, provider, caplog, tmp_path
+):
+    history, covariates, *rest = rows(4)
 
-    def only_one_is_bad(question):
-        hopeless = question.history[0] == pytest.approx(float(bad[0][0, 0]), rel=1e-4)
+    def hopeless_for_the_second(question):
+        hopeless = question.history[0] == pytest.approx(float(history[1, 0]), rel=1e-4)
         return (nan if hopeless else repeats_last)(question)
 
-    provider.usual = only_one_is_bad
-    good = rows(3)
-    history = np.concatenate([good[0][:1], bad[0], good[0][1:]])
-    covariates = np.concatenate([good[1][:1], bad[1], good[1][1:]])
-    forecaster = ask(attempts=4)
+    provider.usual = hopeless_for_the_second
     with caplog.at_level(logging.WARNING):
-        forecasts = forecaster(history, covariates, HORIZON, (0.5,))
+        forecasts = ask(attempts=4)(history, covariates, *rest)
     assert [forecast is None for forecast in forecasts] == [False, True, False, False]
     assert "no forecast in 4 attempts" in caplog.text
-    statistics = forecaster.statistics
-    assert (statistics["rows"], statistics["given_up"], statistics["requests"]) == (4, 1, 7)
-    assert statistics["attempts"] == {"ok": 3, "not_finite": 4}
+    assert sorted(outcomes(tmp_path)) == ["not_finite"] * 4 + ["ok"] * 3
     # refused answers were paid for too: a new session asks nothing again
-    again = ask(attempts=4)
-    repeated = again(history, covariates, HORIZON, (0.5,))
+    repeated = ask(attempts=4)(history, covariates, *rest)
     assert len(provider.requests) == 7
-    assert again.statistics["requests"] == 0 and again.statistics["cached"] == 4
     for one, other in zip(forecasts, repeated, strict=True):
         np.testing.assert_array_equal(one, other)
     # two more attempts are two more attempts
-    assert ask(attempts=6)(history, covariates, HORIZON, (0.5,))[1] is None
+    assert ask(attempts=6)(history, covariates, *rest)[1] is None
     assert len(provider.requests) == 9
 
 
@@ -203,26 +161,12 @@ def test_rows_run_side_by_side_and_keep_their_order(ask, provider):
     provider.usual = slow
     history, covariates, *rest = rows(9)
     history, covariates = np.repeat(history, 2, axis=0), np.repeat(covariates, 2, axis=0)
-    forecasts = ask(concurrency=3)(history, covariates, *rest)
+    forecaster = ask(concurrency=3)
+    forecasts = forecaster(history, covariates, *rest)
     np.testing.assert_allclose(np.stack(forecasts), last(history), rtol=1e-5)
     assert len(provider.requests) == 9  # equal rows are one question
     assert provider.most_under_way == 3
-
-
-def test_a_rerun_costs_nothing_and_other_parameters_are_other_questions(ask, provider):
-    first = ask()(*rows(3))
-    assert len(provider.requests) == 3
-    np.testing.assert_array_equal(ask()(*rows(3)), first)
-    np.testing.assert_array_equal(ask(attempts=2, timeout=5, concurrency=1)(*rows(3)), first)
-    assert len(provider.requests) == 3
-    for changed in ({"temperature": 0.5}, {"reasoning_effort": "high"}, {"model": "openai/other"}):
-        provider.requests.clear()
-        ask(**changed)(*rows(3))
-        assert len(provider.requests) == 3
-        sent = provider.requests[0]
-        assert sent["model"] == changed.get("model", "openai/fake").partition("/")[2]
-        assert sent.get("temperature") == changed.get("temperature")
-        assert sent.get("reasoning_effort") == changed.get("reasoning_effort")
+    assert forecaster.row_seconds.shape == (18,) and np.all(forecaster.row_seconds >= 0.02)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +201,14 @@ def test_an_outage_is_not_taken_for_a_bad_model(ask, provider):
 
 def test_the_key_is_sent_and_shown_nowhere(ask, provider, tmp_path, caplog, capfd, monkeypatch):
     shown = []
-    for key, settings in ((KEY, {}), ("sk-from-the-environment", {"api_key": None})):
+    address = provider.address.replace("//", "//someone:password@") + "?token=hidden"
+    for key, where, settings in (
+        (KEY, "", {}),
+        ("sk-from-the-environment", "", {"api_key": None}),
+        ("password", address, {"api_base": address, "api_key": None}),
+    ):
         monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
-        echo = f"bad key {key}"
+        echo = f"bad key {key} at {where}"
         provider.script = [
             lambda _, echo=echo: failing(500, echo), nan,
             lambda _, echo=echo: failing(401, echo),
@@ -267,39 +216,19 @@ def test_the_key_is_sent_and_shown_nowhere(ask, provider, tmp_path, caplog, capf
         forecaster = ask(temperature=len(shown), **settings)
         with caplog.at_level(logging.DEBUG, "eval"), pytest.raises(ProviderError) as refused:
             forecaster(*rows())
-        assert provider.headers[-1]["authorization"] == f"Bearer {key}"
+        if key != "password":
+            assert provider.headers[-1]["authorization"] == f"Bearer {key}"
         assert "bad key ***" in str(refused.value)
         shown += [
             *traceback.format_exception(refused.value),
-            repr(forecaster), json.dumps(forecaster.settings), json.dumps(forecaster.statistics),
+            repr(forecaster), json.dumps(forecaster.settings),
         ]  # fmt: skip
-    address = provider.address.replace("//", "//user:password@") + "?token=hidden"
-    shown.append(json.dumps(ask(api_base=address).settings))
+    assert outcomes(tmp_path) == ["server_error", "not_finite", "refused"] * 3
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {path.suffix for path in files} == {".json", ".jsonl"}
-    shown += [path.read_text() for path in files]
+    shown += [path.read_bytes().decode(errors="replace") for path in files]
     shown += [caplog.text, *capfd.readouterr()]
-    for secret in (KEY, "sk-from-the-environment", "password", "hidden"):
+    for secret in (KEY, "sk-from-the-environment", "someone", "password", "hidden"):
         assert not [text for text in shown if secret in text]
-
-
-def test_the_log_names_every_attempt_and_survives_a_torn_line(ask, provider, tmp_path):
-    provider.script = [lambda _: failing(429), cut]
-    forecaster = ask(**PRICES)
-    forecaster(*rows())
-    (log,) = tmp_path.rglob("attempts.jsonl")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [line["reason"] for line in lines] == ["rate_limited", "truncated", "ok"]
-    assert [line["attempt"] for line in lines] == [1, 2, 3]
-    assert [line["cost"] for line in lines] == [0, pytest.approx(0.002), pytest.approx(0.002)]
-    with log.open("a") as file:
-        file.write('{"key": "ab", "cos')  # as a kill leaves it
-    assert ask(**PRICES).spent == pytest.approx(0.004)
-    assert not list(tmp_path.rglob("*.part"))
-    (entry,) = tmp_path.rglob("??/*.json")
-    entry.write_text("{")
-    with pytest.raises(ValueError, match="cache: .* is damaged .*; delete it to ask again"):
-        ask()(*rows())
 
 
 @pytest.mark.parametrize(
@@ -307,8 +236,10 @@ def test_the_log_names_every_attempt_and_survives_a_torn_line(ask, provider, tmp
     [
         ({"model": None}, "model: None; expected litellm's name"),
         ({"attempts": 0}, "attempts: 0; expected an integer >= 1"),
+        ({"attempts": None}, "attempts: None"),
         ({"concurrency": 1.5}, "concurrency: 1.5"),
-        ({"timeout": "long"}, "timeout: 'long'"),
+        ({"max_tokens": True}, "max_tokens: True; expected an integer >= 0"),
+        ({"timeout": "long"}, "timeout: 'long'; expected a number >= 0"),
         ({"max_cost": -1}, "max_cost: -1"),
         ({"input_price": 3.0}, "output_price: None; expected both or neither"),
         ({"input_price": 3.0, "output_price": -1.0}, "output_price: -1.0"),
@@ -320,9 +251,8 @@ def test_settings_are_checked(settings, message, ask):
 
 
 def test_time_stamps_have_the_step_of_the_row(ask, provider):
-    info = SimpleNamespace(step_seconds=np.array([60.0, 86400.0]))
     forecaster = ask(concurrency=1)
-    forecaster(*rows(2), info=info)
+    forecaster(*rows(2), info=BatchInfo(np.arange(2), np.array([60.0, 86400.0])))
     stamps = [read_prompt(each["messages"][0]["content"]).stamps for each in provider.requests]
     assert stamps[0][:2] == ["2000-01-01T00:12", "2000-01-01T00:13"]
     assert stamps[1][:2] == ["2000-01-13T00:00", "2000-01-14T00:00"]
@@ -331,13 +261,12 @@ def test_time_stamps_have_the_step_of_the_row(ask, provider):
         forecaster(history, covariates, 5, (0.5,))
 
 
-def test_end_to_end_a_model_that_repeats_the_last_value_scores_as_naive(ask, provider):
+def test_end_to_end_a_model_that_repeats_the_last_value_scores_as_naive(ask, provider, tmp_path):
     suite = load_suite().where(system="gridlabd", context_pair="C1", k=3, event_length=64)
     suite = suite.take(np.linspace(0, len(suite) - 1, 4).astype(int))
-    forecaster = ask(reasoning_effort="high")
-    found = evaluate(forecaster, suite, batch_size=2)
+    found = evaluate(ask(reasoning_effort="high"), suite, batch_size=2)
     expected = evaluate(make_forecaster("naive"), suite, batch_size=2, check=False)
-    assert forecaster.statistics["given_up"] == 0 and len(provider.requests) == 4
+    assert outcomes(tmp_path) == ["ok"] * 4 and len(provider.requests) == 4
     assert found.scores.schema.metadata[b"point"] == b"true"
     assert found.scores.schema.metadata[b"forecaster"] == b"fake-high"
     assert KEY.encode() not in b"".join(found.scores.schema.metadata.values())
