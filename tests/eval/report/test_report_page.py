@@ -10,15 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval.report import write_report
-from eval.report.browser import unpack
-from eval.report.drawing import save
+from eval.report.figures.drawing import save
 from eval.report.tables import shown
-from tests.eval.report_helpers import futures, made_run
+from eval.report.write import write_report
+from tests.eval.report.report_helpers import futures, made_run, unpack
 
-pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
+PAGE = Path(__file__).parents[3] / "eval" / "report" / "page"
 
+WINDOW = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}
 FORMATS = {"percent", "points", "share", "count", "number", "seconds"}
 
 
@@ -76,7 +75,7 @@ def report(part, kept, tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     said = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eval.report.pictures.save", FewDrawn().save)
+        patch.setattr("eval.report.figures.save", FewDrawn().save)
         path = write_report(runs, part, out, resamples=40, progress=said.append)
     assert path == out / "index.html" and len(said) > 10
     return out
@@ -99,7 +98,8 @@ def test_figures_come_as_png_and_svg_for_every_metric_and_reference(report):
     # eight times the events need longer contexts than those of these tasks
     few = {one for one in expected if one.startswith("fewest_most")}
     assert expected - few <= stems <= expected | {"pairwise_wql", "pairwise_wape"}
-    assert not list(report.rglob("*.unfinished"))
+    files = {path.suffix for path in report.rglob("*") if path.is_file()}
+    assert files == {".html", ".csv", ".png", ".svg"}  # nothing half-written is left
 
 
 def test_the_page_refers_to_nothing_outside_itself(report):
@@ -107,7 +107,18 @@ def test_the_page_refers_to_nothing_outside_itself(report):
     pictures = re.findall(r'<img [^>]*src="([^"]{22})', page)
     assert pictures and set(pictures) == {"data:image/svg+xml;bas"}
     bare = re.sub(r'src="data:[^"]*"', "", page)
+    bare = bare.replace("/*! https://github.com/leeoniya/uPlot", "")  # where a comment says it is
     assert not re.search(r"https?://|@import|url\(|<link [^>]*href=\"(?!data:)|src=", bare)
+
+
+def test_the_plotting_script_comes_with_its_licence_and_version(report):
+    script = (PAGE / "vendor" / "uPlot.iife.min.js").read_text("utf-8")
+    version = re.match(r"/\*! https://github.com/leeoniya/uPlot \(v([\d.]+)\) \*/", script).group(1)
+    assert f"uPlot {version}" in (PAGE.parents[2] / "NOTICE").read_text("utf-8")
+    licence = (PAGE / "vendor" / "uPlot.LICENSE").read_text("utf-8")
+    page = (report / "index.html").read_text("utf-8")
+    assert script in page and licence in page
+    assert "MIT License" in licence and "Leon Sorokin" in licence
 
 
 def test_tasks_of_the_page_are_the_suites(report, part, kept):
@@ -128,7 +139,7 @@ def test_tasks_of_the_page_are_the_suites(report, part, kept):
 
 
 def test_a_report_without_forecasts_or_quantiles_says_so(part, tmp_path, monkeypatch):
-    monkeypatch.setattr("eval.report.write._draw", lambda *_: {})  # figures are tested above
+    monkeypatch.setattr("eval.report.write.draw_figures", lambda *_: {})  # figures are tested above
     runs = [made_run(part, "naive", quality=0, point=True)]
     runs.append(made_run(part, "<b>model</b>", quality=0.4, point=True))
     page = write_report(runs, part, tmp_path, resamples=10).read_text("utf-8")
@@ -155,8 +166,7 @@ def browser(tmp_path_factory):
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    size = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}
-    started.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    started.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", WINDOW)
     yield started
     started.quit()
 
@@ -248,6 +258,24 @@ def agrees(text, value):
     return text in ways
 
 
+def test_the_leaderboard_shows_both_intervals_below_its_skills(page, report):
+    rows = {row["model"]: row for row in read_csv(report, "leaderboard")
+            if row["reference"] == "naive"}  # fmt: skip
+    cells = page.execute_script(
+        "return [...document.querySelectorAll("
+        "'div[data-reference=naive] > [data-table=leaderboard] td[data-key=wql_skill]')]"
+        ".map((cell) => [cell.parentElement.cells[0].dataset.value,"
+        "...[...cell.querySelectorAll('.ci')].map((one) => [one.className, one.textContent])])"
+    )
+    assert len(cells) == len(rows)
+    for name, *spans in cells:
+        expected = []
+        for kind, by in (("ci", "pair"), ("ci wide", "target")):
+            ends = [float(rows[name][f"wql_skill_{by}_{end}"]) for end in ("low", "high")]
+            expected.append([kind, " to ".join(shown(end, "percent") for end in ends)])
+        assert spans == expected
+
+
 def test_columns_sort_by_value_and_means_stay_last(page):
     table = "document.querySelector('.scroll:not([hidden]) > [data-table=gap]')"
     header = table + ".querySelector('th[data-column=\"%d\"]')"
@@ -301,42 +329,124 @@ def type_id(page, text):
     )
 
 
-def test_the_task_browser_finds_tasks_and_reads_their_values(page, report, part, kept):
-    text = lambda name: page.execute_script(  # noqa: E731
-        "return document.getElementById(arguments[0]).textContent", name
-    )
+CHART = "const chart = document.getElementById('task-chart');"
+
+
+def text_of(page, name):
+    return page.execute_script("return document.getElementById(arguments[0]).textContent", name)
+
+
+def view_of(page):
+    """First and last step drawn."""
+    found = page.execute_script(CHART + "return [chart.dataset.first, chart.dataset.last]")
+    return tuple(float(one) for one in found)
+
+
+def point_at(page, share, panel=0):
+    """Move the pointer to a share of the width of one panel."""
+    page.execute_script(
+        CHART + "const over = chart.querySelectorAll('.u-over')[arguments[1]];"
+        "over.scrollIntoView({ block: 'center' });"
+        "const box = over.getBoundingClientRect();"
+        "over.dispatchEvent(new MouseEvent('mousemove', { bubbles: true,"
+        "clientX: box.left + arguments[0] * box.width, clientY: box.top + 20 }))",
+        share, panel,
+    )  # fmt: skip
+    wait(page, "return document.getElementById('task-readout').textContent.startsWith('step')")
+
+
+def test_the_task_browser_finds_tasks_and_reads_their_values(page, part, kept):
     truths = futures(part, kept)
     for number in kept:
         type_id(page, number)
         ready(page, number)
         axes = part.table.filter(np.isin(part.column("task_id"), [number])).to_pylist()[0]
-        assert axes["target"] in text("task-about") and axes["future"] in text("task-about")
+        about = text_of(page, "task-about")
+        assert axes["target"] in about and axes["future"] in about
         page.execute_script("document.getElementById('zoom-horizon').click()")
-        chart = "const chart = document.getElementById('task-chart');"
-        first, last = (float(one) for one in page.execute_script(
-            chart + "return [chart.dataset.first, chart.dataset.last]"))  # fmt: skip
-        assert 0 < first < axes["context"] < last == axes["context"] + axes["horizon"] - 1
-        page.execute_script(
-            chart + "const box = chart.getBoundingClientRect();"
-            "chart.dispatchEvent(new PointerEvent('pointermove', {bubbles: true,"
-            "clientX: box.left + 66 + 0.8 * (chart.clientWidth - 76), clientY: box.top + 60}))"
-        )
-        read = text("task-readout")
-        step = int(re.match(r"step (\d+)", read).group(1))
-        value = float(re.search(r"truth ([^ ]+)", read).group(1).replace(",", "")
-                      .replace("\N{MINUS SIGN}", "-"))  # fmt: skip
-        largest = float(np.abs(truths[number]).max())
-        assert value == pytest.approx(float(truths[number][step]), rel=1e-3, abs=1e-4 * largest)
-        assert "chronos-2" in read and axes["covariates"][0] in read
+        first, last = view_of(page)
+        assert -axes["context"] < first < 0 < last == axes["horizon"] - 1
+        for panel in (0, 1):  # all panels have one cursor
+            point_at(page, 0.8, panel)
+            read = text_of(page, "task-readout")
+            step = int(re.match(r"step (\d+)", read).group(1))
+            assert step == pytest.approx(first + 0.8 * (last - first), abs=1)
+            value = float(re.search(r"truth ([^ ]+)", read).group(1).replace(",", "")
+                          .replace("\N{MINUS SIGN}", "-"))  # fmt: skip
+            largest = float(np.abs(truths[number]).max())
+            assert value == pytest.approx(float(truths[number][step]), rel=1e-3, abs=1e-4 * largest)
+            assert "chronos-2" in read and axes["covariates"][0] in read
         page.execute_script("document.getElementById('zoom-whole').click()")
-        assert page.execute_script(chart + "return chart.dataset.first") == "0.00"
+        assert view_of(page) == (-axes["context"], axes["horizon"] - 1)
+        panels = "return document.querySelectorAll('#task-chart .uplot').length"
+        assert page.execute_script(panels) == 1 + len(axes["covariates"])
+
+
+def test_the_task_browser_draws_horizon_truth_and_bands(page):
+    page.execute_script("document.getElementById('zoom-horizon').click()")
     # once: Chromium warns of reading a canvas back often
     colours = page.execute_script(
-        chart + "const data = chart.getContext('2d').getImageData(0, 0, chart.width, 350).data;"
+        CHART + "const canvas = chart.querySelector('canvas');"
+        "const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;"
         "const seen = new Set(); for (let at = 0; at < data.length; at += 4)"
         "seen.add(data[at] + ',' + data[at + 1] + ',' + data[at + 2]); return [...seen]"
     )
-    assert {"253,241,211", "17,17,17"} <= set(colours)  # the horizon and the truth are drawn
+    seen = np.array([[int(part) for part in one.split(",")] for one in colours])
+    data = json.loads(text_of(page, "task-data"))
+    colour = next(model["colour"] for model in data["models"] if model["name"] == "chronos-2")
+    ink = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)])
+    horizon, share = np.array([253, 241, 211]), 0x2B / 255
+    for expected in (horizon, np.full(3, 17), horizon + share * (ink - horizon)):
+        assert np.abs(seen - expected).max(axis=1).min() <= 1, expected
+
+
+def test_the_task_browser_zooms_by_wheel_keys_and_moves_by_drag(page):
+    whole = view_of(page)
+    event = (
+        CHART + "const box = chart.querySelector('.u-over').getBoundingClientRect();"
+        "const at = (share) => ({ bubbles: true, cancelable: true,"
+        "clientX: box.left + share * box.width, clientY: box.top + 20 });"
+    )
+    wheel = event + "chart.dispatchEvent(new WheelEvent('wheel', { ...at(0.25), deltaY: %d }))"
+    page.execute_script(wheel % -1)
+    near = view_of(page)
+    size = whole[1] - whole[0]
+    assert near[1] - near[0] == pytest.approx(0.8 * size, abs=0.1)
+    # the step under the pointer stays there
+    assert near[0] + 0.25 * 0.8 * size == pytest.approx(whole[0] + 0.25 * size, abs=2)
+    key = CHART + "chart.dispatchEvent(new KeyboardEvent('keydown', { key: '%s' }))"
+    page.execute_script(key % "ArrowRight")
+    moved = view_of(page)
+    assert moved[0] - near[0] == pytest.approx(0.08 * size, abs=0.1)
+    assert moved[1] - near[1] == pytest.approx(0.08 * size, abs=0.1)
+    page.execute_script(
+        event + "chart.dispatchEvent(new PointerEvent('pointerdown', at(0.5)));"
+        "chart.dispatchEvent(new PointerEvent('pointermove', at(0.6)));"
+        "chart.dispatchEvent(new PointerEvent('pointerup', at(0.6)));"
+        "chart.dispatchEvent(new PointerEvent('pointermove', at(0.9)))"
+    )
+    dragged = view_of(page)
+    assert dragged[0] - moved[0] == pytest.approx(-0.08 * size, abs=2)
+    page.execute_script(key % "+")
+    closer = view_of(page)
+    assert closer[1] - closer[0] == pytest.approx(0.64 * size, abs=0.1)
+    for _ in range(40):
+        page.execute_script(key % "+")
+    first, last = view_of(page)
+    assert last - first == pytest.approx(12, abs=0.02)  # no closer
+    for _ in range(60):
+        page.execute_script(wheel % 1)
+    assert view_of(page) == whole  # no farther
+
+
+def test_the_task_browser_fits_a_narrower_window(page):
+    size = {"width": 900, "height": 768, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        wait(page, CHART + "return chart.querySelector('canvas').clientWidth === chart.clientWidth")
+        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", WINDOW)
 
 
 def test_the_task_browser_steps_switches_models_and_names_what_it_lacks(page, part, kept):
@@ -355,7 +465,7 @@ def test_the_task_browser_steps_switches_models_and_names_what_it_lacks(page, pa
     boxes = "document.querySelectorAll('#task-models input')"
     states = page.execute_script(f"return [...{boxes}].map((one) => [one.checked, one.disabled])")
     assert states.count([True, False]) == 3
-    picture = "return document.getElementById('task-chart').toDataURL()"
+    picture = "return document.querySelector('#task-chart canvas').toDataURL()"
     before = page.execute_script(picture)
     page.execute_script(f"[...{boxes}].filter((one) => one.checked).forEach((one) => one.click())")
     without = page.execute_script(picture)
