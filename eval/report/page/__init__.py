@@ -1,7 +1,6 @@
 """The report's page: one HTML file that holds its styles, scripts, figures and data."""
 
 import base64
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,14 +85,8 @@ def render(
         total=MEAN_OVER_MODELS,
         parts=_parts,
         file=lambda name: Markup((_FOLDER / name).read_text("utf-8")),
-        task_data=Markup(_json(browser)),
+        browser=browser,
     )
-
-
-def _json(value: Any) -> str:
-    """JSON that cannot end the script element that holds it."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c")
 
 
 def _parts(table: Table) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:

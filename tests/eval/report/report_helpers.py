@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from eval.report.tables import Table
 from eval.results import Run
 from whatif_jax import Suite, root_key
 
+WINDOW = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}  # of the page
 LEVELS = tuple(round(0.1 * number, 1) for number in range(1, 10))
 
 
@@ -169,3 +171,11 @@ def unpack(text: str) -> list[tuple[dict[str, Any], np.ndarray]]:
         series.append((header, np.where(quantised == 65535, np.nan, values)))
         start = stop
     return series
+
+
+def wait(browser: Any, script: str, *arguments: Any) -> None:
+    """Until a script of the page returns something true."""
+    end = time.monotonic() + 20
+    while not browser.execute_script(script, *arguments):
+        assert time.monotonic() < end, script
+        time.sleep(0.05)

@@ -90,6 +90,15 @@ def test_skill_by_axis_and_gap_equal_hand_computations(runs, part, tables):
     assert row["replay_C4"] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("name", ["replay_novel", "by_system", *(axis.table for axis in AXES)])
+def test_models_are_sorted_by_their_skill_over_all_tasks(tables, name):
+    for metric in ("wql", "wape"):
+        skills = tables["by_system"].where(metric=metric, reference="linear")
+        best = skills.sort("all", descending=True)["model"].to_list()
+        rows = tables[name].where(metric=metric, reference="linear")
+        assert rows["model"].to_list() == best
+
+
 def test_means_over_models_are_the_last_row_of_each_variant_of_the_gap(tables):
     gaps = tables["gap"].where(metric="wape", reference="linear")
     names = gaps["model"].to_list()
