@@ -70,7 +70,7 @@ def browser_tasks(
 
     Returns:
         one dictionary a task, by task id: `id`, `axes` (its manifest values), `events` (their
-        starts), `scores` (wQL, WAPE and whether imputed, of each model) and `data` (`pack`).
+        starts), `scores` (errors and whether imputed, of each model) and `data` (`pack`).
     """
     kept: collections.Counter[int] = collections.Counter()
     for model in models:
@@ -150,12 +150,13 @@ def _forecasts(model: Model, ids: Collection[int]) -> dict[int, list[Series]]:
     return found
 
 
-def _scores(model: Model, ids: Collection[int]) -> dict[int, list[float | bool | None]]:
+def _scores(model: Model, ids: Collection[int]) -> dict[int, dict[str, float | bool | None]]:
     chosen = model.scores.filter(pl.col("task_id").is_in(ids))
-    rows = chosen.select("task_id", *METRIC_LABELS, "imputed").iter_rows()
+    rows = chosen.select("task_id", *METRIC_LABELS, "imputed").iter_rows(named=True)
     return {
-        number: [*(_finite(error) for error in errors), imputed]
-        for number, *errors, imputed in rows
+        row["task_id"]: {name: _finite(row[name]) for name in METRIC_LABELS}
+        | {"imputed": row["imputed"]}
+        for row in rows
     }
 
 

@@ -203,8 +203,8 @@ def fewest_most_figure(rows: pl.DataFrame, switches: Switches, comparison: Compa
     """Skill with the fewest and the most events, one panel a future and system, "all" last."""
     systems = sorted(rows["system"].unique(), key=lambda one: (one == "all", one))
     made, axes = figure(2, len(systems), 5.6, sharey="row", sharex=True)
-    for line, future in zip(axes, FUTURES, strict=True):
-        for panel, system in zip(line, systems, strict=True):
+    for panels, future in zip(axes, FUTURES, strict=True):
+        for panel, system in zip(panels, systems, strict=True):
             drawn = rows.filter(future=future, system=system).select("model", "fewest", "most")
             for name, *ends in drawn.iter_rows():
                 line = comparison.models[name].style.line

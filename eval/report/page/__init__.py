@@ -62,6 +62,7 @@ def render(
     environment.filters |= {"shown": shown, "sort_value": _sort_value, "address": _address}
     swatches = {model.name: _swatch(model.style) for model in models}
     browser = {
+        "metrics": list(METRIC_LABELS),
         "models": [
             {
                 "name": model.name,

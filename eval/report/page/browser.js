@@ -8,6 +8,7 @@
 
   const element = (id) => document.getElementById(id);
   const chart = element("task-chart");
+  const colourOf = (name) => getComputedStyle(chart).getPropertyValue(`--${name}`);
   const byId = new Map(data.tasks.map((task) => [task.id, task]));
   const shown = new Set(); // names of the models drawn
   let task = null; // the chosen task, unpacked
@@ -91,8 +92,8 @@
     plot.ctx.beginPath();
     plot.ctx.rect(left, top, width, height);
     plot.ctx.clip();
-    for (const start of task.events) fill(start - context, length, "#e3e8ed");
-    fill(0, horizon, "#fdf1d3");
+    for (const start of task.events) fill(start - context, length, colourOf("event"));
+    fill(0, horizon, colourOf("horizon"));
     plot.ctx.restore();
   }
 
@@ -117,15 +118,15 @@
       medians.push(line(one.median, 0, { ...model, stroke: colour, width: 1.9, dash }));
     }
     lines.push(
-      line(task.history.values, origin, { stroke: "#6d7680", width: 1.3 }),
-      line(task.baseline.values, 0, { stroke: "#777", width: 1.6, dash: [4, 3] }),
-      line(task.truth.values, 0, { stroke: "#111", width: 2 }),
+      line(task.history.values, origin, { stroke: colourOf("history"), width: 1.3 }),
+      line(task.baseline.values, 0, { stroke: colourOf("baseline"), width: 1.6, dash: [4, 3] }),
+      line(task.truth.values, 0, { stroke: colourOf("truth"), width: 2 }),
       ...medians,
     );
     addPlot(task.axes.target, task.history.unit, 344, lines, bands, !task.covariates.length);
     task.covariates.forEach(({ name, unit, values }, place) => {
       const last = place === task.covariates.length - 1;
-      addPlot(name, unit, 72, [line(values, origin, { stroke: "#4a5560", width: 1.5 })], [], last);
+      addPlot(name, unit, 72, [line(values, origin, { stroke: colourOf("covariate"), width: 1.5 })], [], last);
     });
   }
 
@@ -229,12 +230,12 @@
       const label = row.insertCell();
       label.innerHTML = swatch;
       label.append(name);
-      for (const place of [0, 1]) {
+      for (const metric of data.metrics) {
         const cell = row.insertCell();
         cell.className = "n";
-        cell.textContent = !scores ? "–" : scores[place] === null ? "∞" : number(scores[place]);
+        cell.textContent = !scores ? "–" : scores[metric] === null ? "∞" : number(scores[metric]);
       }
-      row.insertCell().textContent = !one ? "not kept" : scores?.[2] ? "imputed" : one.low ? "quantiles" : "point";
+      row.insertCell().textContent = !one ? "not kept" : scores?.imputed ? "imputed" : one.low ? "quantiles" : "point";
     }
   }
 
