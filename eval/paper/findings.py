@@ -8,7 +8,7 @@ import polars as pl
 
 from ..report.comparison import Comparison
 from ..report.labels import FUTURES
-from ..report.tables import Column, Table
+from ..report.tables import MODEL, Column, Table
 from .paper_names import is_default
 from .resamples import Key, decide, ends, resampled, sets_of, slope
 
@@ -231,7 +231,7 @@ def _finding(
     name: str, claim: str, rule: str, labels: tuple[str, str], found: Iterable[Row], per: str = ""
 ) -> Finding:
     columns = [
-        Column("model", "Model"),
+        MODEL,
         Column("first", labels[0], "percent"),
         Column("second", labels[1], "percent"),
         Column("change", "Change", "points", "", (("change_low", "change_high"),)),

@@ -20,7 +20,7 @@ import polars as pl
 from ..report.comparison import Comparison
 from ..report.labels import FUTURES
 from ..report.models import Model
-from ..report.tables import Column, Table
+from ..report.tables import MODEL, Column, Kind, Table
 from .paper_names import is_default, published_name
 
 __all__ = ["load_published", "paper_tables"]
@@ -91,7 +91,7 @@ class _Beside:
         tuned = frame["plain"].count() > 0
         columns = (
             Column("figure", "Figure"),
-            Column("model", "Model"),
+            MODEL,
             Column("at", "At"),
             Column("paper", "Paper", "percent"),
             Column("ours", "Ours", "percent"),
@@ -246,10 +246,7 @@ class _Beside:
             for model in self.named(name)
             if model in ours
         ]  # fmt: skip
-        columns = (
-            Column("model", "Model"),
-            *(Column(key, key.capitalize(), "seconds") for key in ("paper", "ours", "difference")),
-        )
+        columns = [MODEL, *_differences("seconds")]
         note = (
             "Means. Seconds of the forecaster for one series, without compilation, on the machine "
             "of the run."
@@ -269,6 +266,10 @@ def _cells(skills: pl.DataFrame, at: pl.Expr) -> pl.DataFrame:
     )
 
 
+def _differences(kind: Kind) -> list[Column]:
+    return [Column(key, key.capitalize(), kind) for key in ("paper", "ours", "difference")]
+
+
 def _tasks_table(comparison: Comparison) -> Table:
     """Tasks of each system, in the paper and in the suite."""
     ours = {**comparison.suite.count("system"), "all": len(comparison.suite)}
@@ -277,8 +278,5 @@ def _tasks_table(comparison: Comparison) -> Table:
          "difference": ours.get(name, 0) - paper}
         for name, paper in load_published()["tasks"].items()
     ]  # fmt: skip
-    columns = (
-        Column("system", "System"),
-        *(Column(key, key.capitalize(), "count") for key in ("paper", "ours", "difference")),
-    )
+    columns = [Column("system", "System"), *_differences("count")]
     return Table.of_rows("paper_and_ours_tasks", "Paper and ours: tasks", columns, rows)

@@ -1,7 +1,6 @@
 """The report's page: one HTML file that holds its styles, scripts, figures and data."""
 
 import base64
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +58,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": shown, "sort_value": _sort_value, "address": _address}
+    environment.filters |= {"shown": shown, "address": _address}
     swatches = {model.name: _swatch(model.style) for model in models}
     browser = {
         "metrics": list(METRIC_LABELS),
@@ -98,15 +97,6 @@ def _parts(table: Table) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]
     parts = table.frame.partition_by(table.variants, as_dict=True, maintain_order=True)
     for values, rows in parts.items():
         yield dict(zip(table.variants, values, strict=True)), rows.to_dicts()
-
-
-def _sort_value(value: Any) -> Any:
-    """A cell's value as scripts read it; nothing where it is missing."""
-    if value is None:
-        return ""
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def _address(svg: str) -> str:

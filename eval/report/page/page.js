@@ -33,7 +33,7 @@ function sortBy(header) {
   const ascending = before ? before === "descending" : !numeric;
   for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-  const value = (row) => row.cells[column].dataset.value;
+  const value = (row) => row.cells[column].dataset.value.replace(/inf$/, "Infinity");
   const rows = [...body.rows].filter((row) => !row.classList.contains("total"));
   const totals = [...body.rows].filter((row) => row.classList.contains("total"));
   rows.sort((first, second) => {

@@ -4,9 +4,9 @@ from ..comparison import Comparison
 from .forecasts import coverage_table, effects_table
 from .leaderboard import leaderboard_table, pairwise_table, runs_table
 from .skills import fewest_most_table, gap_table, skill_tables
-from .table import Column, Table, shown, write_csv
+from .table import MODEL, Column, Kind, Table, shown, write_csv
 
-__all__ = ["Column", "Table", "report_tables", "shown", "write_csv"]
+__all__ = ["MODEL", "Column", "Kind", "Table", "report_tables", "shown", "write_csv"]
 
 
 def report_tables(comparison: Comparison) -> dict[str, Table]:

@@ -14,7 +14,7 @@ from whatif_jax.files import write_whole
 
 from ..labels import DASH, MINUS, Switches
 
-__all__ = ["MODEL", "Column", "Table", "minus", "shown", "spread", "write_csv"]
+__all__ = ["MODEL", "Column", "Kind", "Table", "minus", "shown", "spread", "write_csv"]
 
 # "percent" and "points" are held in percent, points shown with a sign; "share" is held as 0..1 and
 # shown in percent.
@@ -112,12 +112,8 @@ class Table(NamedTuple):
     @property
     def heads(self) -> list[tuple[str, int]]:
         """Headings above the columns with the number of columns each spans; empty for none."""
-        found: list[tuple[str, int]] = []
-        for column in self.columns:
-            if found and column.group and found[-1][0] == column.group:
-                found[-1] = (column.group, found[-1][1] + 1)
-            else:
-                found.append((column.group, 1))
+        groups = itertools.groupby(column.group for column in self.columns)
+        found = [(group, len(list(columns))) for group, columns in groups]
         return found if any(group for group, _ in found) else []
 
 
