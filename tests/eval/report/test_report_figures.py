@@ -8,7 +8,7 @@ import pytest
 
 import eval.report
 from eval.report.figures.charts import fewest_most_figure, leaderboard_figure
-from eval.report.figures.drawing import report_settings, save
+from eval.report.figures.drawing import figure, report_settings, save
 from eval.report.labels import Switches
 from eval.report.style import styles
 
@@ -28,6 +28,17 @@ def test_a_users_matplotlibrc_changes_nothing(tables, comparison, tmp_path):
         assert draw("b") == expected
         assert matplotlib.rcParams["font.size"] == 30  # and are given back
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "a.svg", "b.png", "b.svg"]
+
+
+def test_a_picture_that_cannot_be_written_leaves_no_part_of_itself(monkeypatch, tmp_path):
+    def full(canvas, path, **options):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("eval.report.figures.drawing.FigureCanvasAgg.print_png", full)
+    with report_settings(), pytest.raises(OSError, match="No space"):
+        save(figure(1, 1, 2.0)[0], tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
 
 def test_fewest_and_most_events_have_a_panel_a_future_and_system(tables, comparison):
