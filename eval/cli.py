@@ -166,7 +166,7 @@ def report(
     from whatif_jax import load_suite
     from whatif_jax.evaluation import METRIC_VERSION
 
-    from .report import write_report
+    from .report.write import write_report
     from .results import ResultsError, load_results
 
     whole = load_suite(suite, systems=system)

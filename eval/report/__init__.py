@@ -1,6 +1,7 @@
-"""The report: one page, figures and tables of the results. `write_report` makes all of it."""
+"""The report: one page, figures and tables of the results. `write.write_report` makes all of it."""
 
-from .models import ReportError
-from .write import write_report
+from importlib.util import find_spec
 
-__all__ = ["ReportError", "write_report"]
+for _module in ("jinja2", "matplotlib", "polars"):
+    if find_spec(_module) is None:
+        raise ImportError(f"{_module} is not installed; pip install 'whatif-jax[eval]'")

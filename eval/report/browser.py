@@ -7,23 +7,30 @@ when the task is chosen.
 """
 
 import base64
+import collections
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from whatif_jax import Suite
+from whatif_jax.suites.manifest import AXES
+
+from .labels import METRIC_LABELS
 from .models import Model
 
-__all__ = ["browser_tasks", "pack", "unpack"]
+__all__ = ["browser_tasks", "pack"]
 
 _MISSING = 65535  # the code of a value that is not finite
 _LARGEST = 65534
 _BATCH = 8  # rows realized at once; a bucket seldom holds more of the few kept tasks
+Series = tuple[dict[str, Any], np.ndarray]  # description, and values [steps]
 
 
-def pack(series: Sequence[tuple[dict[str, Any], np.ndarray]]) -> str:
+def pack(series: Sequence[Series]) -> str:
     """Described series as one base64 text.
 
     Args:
@@ -37,42 +44,22 @@ def pack(series: Sequence[tuple[dict[str, Any], np.ndarray]]) -> str:
     for description, values in series:
         values = np.asarray(values, np.float64)
         finite = np.isfinite(values)
-        low = float(values[finite].min(initial=np.inf)) if finite.any() else 0.0
-        high = float(values[finite].max(initial=-np.inf)) if finite.any() else 0.0
+        known = values[finite]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
         scale = (high - low) / _LARGEST
         quantised = np.full(values.shape, _MISSING, np.int64)
-        steps = (values[finite] - low) / scale if scale > 0 else np.zeros(int(finite.sum()))
-        quantised[finite] = np.rint(steps).astype(np.int64)
+        quantised[finite] = np.rint((known - low) / (scale or 1.0)).astype(np.int64)
         headers.append({**description, "steps": len(values), "low": low, "scale": scale})
         codes.append((np.diff(quantised, prepend=0) % 65536).astype(np.uint16))
     text = json.dumps(headers, separators=(",", ":")).encode()
-    together = np.concatenate(codes) if codes else np.zeros(0, np.uint16)
-    planes = (together >> 8).astype(np.uint8).tobytes() + (together & 255).astype(
-        np.uint8
-    ).tobytes()
-    content = len(text).to_bytes(4, "little") + text + planes
+    together = np.concatenate(codes)
+    planes = [(together >> 8).astype(np.uint8), (together & 255).astype(np.uint8)]
+    content = len(text).to_bytes(4, "little") + text + b"".join(one.tobytes() for one in planes)
     return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
 
 
-def unpack(text: str) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """The series of `pack`, as the page unpacks them; for tests."""
-    content = zlib.decompress(base64.b64decode(text))
-    size = int.from_bytes(content[:4], "little")
-    headers = json.loads(content[4 : 4 + size])
-    planes = np.frombuffer(content[4 + size :], np.uint8).astype(np.int64)
-    high, low = np.split(planes, 2)
-    codes, series, start = high * 256 + low, [], 0
-    for header in headers:
-        stop = start + header["steps"]
-        quantised = np.cumsum(codes[start:stop]) % 65536
-        values = header["low"] + header["scale"] * quantised
-        series.append((header, np.where(quantised == _MISSING, np.nan, values)))
-        start = stop
-    return series
-
-
 def browser_tasks(
-    models: Sequence[Model], suite: Any, *, most: int = 120, progress: Any = None
+    models: Sequence[Model], suite: Suite, *, most: int = 120
 ) -> list[dict[str, Any]]:
     """What the page needs of every task whose forecasts some model kept.
 
@@ -80,102 +67,82 @@ def browser_tasks(
         models: models; those without kept forecasts show none.
         suite: the suite they are of.
         most: tasks embedded at most, those that most models kept first.
-        progress: called with the number of tasks done; None for silence.
 
     Returns:
         one dictionary a task, by task id: `id`, `axes` (its manifest values), `events` (their
-        starts), `scores` (wQL and WAPE of each model) and `data` (`pack`).
+        starts), `scores` (errors and whether imputed, of each model) and `data` (`pack`).
     """
-    kept: dict[int, int] = {}
+    kept: collections.Counter[int] = collections.Counter()
     for model in models:
-        if model.forecasts is not None:
-            for number in model.forecasts.column("task_id").to_pylist():
-                kept[number] = kept.get(number, 0) + 1
-    known = set(suite.column("task_id").tolist())
-    ids = sorted(set(kept) & known, key=lambda number: (-kept[number], number))[:most]
+        if model.run.forecasts is not None:
+            kept.update(model.run.forecasts.column("task_id").to_pylist())
+    of_suite = set(suite.column("task_id").tolist())
+    ids = sorted(kept.keys() & of_suite, key=lambda number: (-kept[number], number))[:most]
     if not ids:
         return []
-    rows = np.flatnonzero(np.isin(suite.column("task_id"), ids))
-    part = suite.take(rows)
-    manifest = {row["task_id"]: row for row in part.table.to_pylist()}
-    bands = {model.name: _bands(model, set(ids)) for model in models}
+    part = suite.take(suite.rows_of(ids))
+    rows = {row["task_id"]: row for row in part.table.to_pylist()}
+    forecasts = [_forecasts(model, ids) for model in models]
     scores = {model.name: _scores(model, ids) for model in models}
-    units = _units(suite)
+    units: dict[tuple[str, str], str] = {}
+    for system in suite.catalog:
+        units |= {(system.name, target.name): target.unit for target in system.targets}
+        units |= {(system.name, one.name): one.unit for one in system.covariates}
     found = []
     for batch in part.batches(_BATCH):
         fields = batch.to_numpy()
         for position, number in enumerate(fields["task_id"].tolist()):
-            series = _series(manifest[number], fields, position, units)
-            for model in models:
-                series += bands[model.name].get(number, [])
+            row = rows[number]
+            series = _series(row, {name: each[position] for name, each in fields.items()}, units)
+            for of_model in forecasts:
+                series += of_model.get(number, [])
+            known = {name: of_model.get(number) for name, of_model in scores.items()}
             found.append(
                 {
                     "id": number,
-                    "axes": _axes(manifest[number]),
-                    "events": manifest[number]["event_starts"],
-                    "scores": {
-                        name: of_model[number]
-                        for name, of_model in scores.items()
-                        if number in of_model
-                    },
+                    "axes": {name: row[name] for name in AXES},
+                    "events": row["event_starts"],
+                    "scores": {name: errors for name, errors in known.items() if errors},
                     "data": pack(series),
                 }
             )
-        if progress is not None:
-            progress(len(found))
     return sorted(found, key=lambda task: task["id"])
 
 
-def _axes(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("system", "target", "k", "context_pair", "context", "horizon", "event_length")
-    return {name: row[name] for name in (*names, "n_events", "setting", "future", "pair_id")}
-
-
-def _units(suite: Any) -> dict[tuple[str, str], str]:
-    return {
-        (system.name, described.name): described.unit
-        for system in suite.catalog
-        for described in (*system.targets, *system.covariates)
-    }
-
-
-def _series(row: dict[str, Any], fields: dict[str, np.ndarray], position: int, units: Any) -> list:
+def _series(
+    row: Mapping[str, Any], fields: Mapping[str, np.ndarray], units: Mapping[tuple[str, str], str]
+) -> list[Series]:
     """Target and covariates of one task; histories are aligned right and futures left."""
-    context, horizon, system = row["context"], row["horizon"], row["system"]
-    past = slice(-context, None)
-    unit = units.get((system, row["target"]), "")
-    series = [
-        ({"part": "history", "unit": unit}, fields["history"][position][past]),
-        ({"part": "truth"}, fields["future"][position][:horizon]),
-        ({"part": "baseline"}, fields["future_baseline"][position][:horizon]),
+    past, horizon = slice(-row["context"], None), slice(row["horizon"])
+
+    def unit(name: str) -> str:
+        return units.get((row["system"], name), "")
+
+    series: list[Series] = [
+        ({"part": "history", "unit": unit(row["target"])}, fields["history"][past]),
+        ({"part": "truth"}, fields["future"][horizon]),
+        ({"part": "baseline"}, fields["future_baseline"][horizon]),
     ]
-    for column, name in enumerate(row["covariates"]):
-        values = np.concatenate(
-            [
-                fields["history_covariates"][position][column][past],
-                fields["future_covariates"][position][column][:horizon],
-            ]
-        )
-        unit = units.get((system, name), "")
-        series.append(({"part": "covariate", "name": name, "unit": unit}, values))
+    covariates = zip(fields["history_covariates"], fields["future_covariates"], strict=True)
+    for name, (before, after) in zip(row["covariates"], covariates, strict=False):
+        values = np.concatenate([before[past], after[horizon]])
+        series.append(({"part": "covariate", "name": name, "unit": unit(name)}, values))
     return series
 
 
-def _bands(model: Model, ids: set[int]) -> dict[int, list]:
+def _forecasts(model: Model, ids: Collection[int]) -> dict[int, list[Series]]:
     """Lowest, median and highest kept quantile of each task; of point forecasts the median."""
-    if model.forecasts is None:
+    if model.run.forecasts is None:
         return {}
-    levels = np.asarray(model.levels)
-    middle = int(np.argmin(np.abs(levels - 0.5)))
+    middle = int(np.argmin(np.abs(np.asarray(model.levels) - 0.5)))
     found = {}
-    numbers = model.forecasts.column("task_id").to_pylist()
-    for position, number in enumerate(numbers):
-        if number not in ids:
-            continue
-        quantiles = np.array(model.forecasts.column("quantiles")[position].as_py(), np.float64)
-        at = {"median": middle if quantiles.shape[1] == len(levels) else 0}
-        if quantiles.shape[1] > 1:
-            at |= {"low": 0, "high": quantiles.shape[1] - 1}
+    kept = pl.DataFrame(model.run.forecasts).filter(pl.col("task_id").is_in(ids))
+    for number, steps in kept.select("task_id", "quantiles").iter_rows():
+        quantiles = np.array(steps, np.float64)
+        width = quantiles.shape[1]
+        at = {"median": middle if width == len(model.levels) else 0}
+        if width > 1:
+            at |= {"low": 0, "high": width - 1}
         found[number] = [
             ({"part": part, "model": model.name}, quantiles[:, column])
             for part, column in at.items()
@@ -183,12 +150,13 @@ def _bands(model: Model, ids: set[int]) -> dict[int, list]:
     return found
 
 
-def _scores(model: Model, ids: list[int]) -> dict[int, list[float | None]]:
-    chosen = model.scores.filter(np.isin(model.task_ids, ids))
-    columns = (chosen.column(name).to_pylist() for name in ("task_id", "wql", "wape", "imputed"))
+def _scores(model: Model, ids: Collection[int]) -> dict[int, dict[str, float | bool | None]]:
+    chosen = model.scores.filter(pl.col("task_id").is_in(ids))
+    rows = chosen.select("task_id", *METRIC_LABELS, "imputed").iter_rows(named=True)
     return {
-        number: [_finite(wql), _finite(wape), bool(imputed)]
-        for number, wql, wape, imputed in zip(*columns, strict=True)
+        row["task_id"]: {name: _finite(row[name]) for name in METRIC_LABELS}
+        | {"imputed": row["imputed"]}
+        for row in rows
     }
 
 

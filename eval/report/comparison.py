@@ -1,72 +1,64 @@
-"""Which models are compared on which tasks.
+"""Which models are compared on which tasks, and their skills as data frames.
 
 A model scored on a sample is compared with the reference on its own tasks. Win rates compare every
 model with every other, so they are over the tasks that all have. Models with the same tasks share
 one `ErrorTable`.
+
+Columns that name things (metric, reference, model, future, system) are enumerations in the report's
+order, so that sorting by them sorts as the report does.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
+from jaxtyping import PRNGKeyArray
 
+from whatif_jax import Suite
 from whatif_jax.comparison import (
     ErrorTable,
     Interval,
-    bootstrap_all,
+    bootstrap,
     error_table,
+    nominal_contexts,
     skill_by,
 )
-from whatif_jax.comparison.bootstrap import By, clusters, resample_counts, resampled_means
-from whatif_jax.comparison.skill import log_ratios
+from whatif_jax.comparison.bootstrap import By
+from whatif_jax.comparison.skill import log_ratios, skill_of
 from whatif_jax.comparison.statistic import Statistic
 
+from .labels import AXES, FUTURES, METRIC_LABELS, REFERENCES, SYSTEMS, Switches
 from .models import Model, ReportError
 
-__all__ = ["METRICS", "REFERENCES", "Comparison", "Drawn", "Skills", "Value", "percent"]
+__all__ = ["KEYS", "Comparison"]
 
-METRICS = ("wql", "wape")
-REFERENCES = ("naive", "linear")  # the paper's two (Table 18)
-
-
-class Value(NamedTuple):
-    """A skill in percent and the number of tasks it is over."""
-
-    skill: float
-    tasks: int
-
-
-class Drawn(NamedTuple):
-    """Skill in percent of one model on one set of tasks: itself, and on every resample [R].
-
-    Resamples are NaN where they say nothing: none of the tasks was drawn, or all are of one pair.
-    """
-
-    skill: float
-    resampled: np.ndarray
-
-
-# By model, then by the values of the axes asked for.
-Skills = dict[str, dict[tuple[Any, ...], Value]]
+KEYS = ["metric", "reference", "model"]
 
 
 class Comparison:
-    """Error tables of a report's models, made once each.
+    """The models of a report, every one against every reference under every metric shown.
 
     Args:
         models: of `models_of`.
         suite: the suite they are of.
         reference: the model skills are first shown against.
         resamples: of each bootstrap.
-        key: JAX PRNG key of the bootstraps; the same tasks are drawn for every model, both futures
-            of a history together unless it is said otherwise.
+        key: of the bootstraps; the same tasks are drawn for every model, both futures of a history
+            together unless it is said otherwise.
 
     Raises:
         ReportError: no run of the reference.
     """
 
     def __init__(
-        self, models: Sequence[Model], suite: Any, *, reference: str, resamples: int, key: Any
+        self,
+        models: Sequence[Model],
+        suite: Suite,
+        *,
+        reference: str,
+        resamples: int,
+        key: PRNGKeyArray,
     ):
         self.models = {model.name: model for model in models}
         if reference not in self.models:
@@ -79,15 +71,24 @@ class Comparison:
         self.key = key
         others = [name for name in REFERENCES if name in self.models and name != reference]
         self.references = (reference, *others)
+        self.variants = [Switches(one, name) for name in self.references for one in METRIC_LABELS]
+        known = suite.count("system")
+        self.systems = [name for name in SYSTEMS if name in known]
+        self.systems += [name for name in known if name not in SYSTEMS]
+        self._types = {
+            "metric": pl.Enum(list(METRIC_LABELS)),
+            "reference": pl.Enum(self.references),
+            "model": pl.Enum(list(self.models)),
+            "future": pl.Enum(FUTURES),
+            "system": pl.Enum(self.systems),
+        }
+        axes = ["future", "system", *(axis.column for axis in AXES)]
+        self.tasks = self.typed(pl.DataFrame(suite.table.select(["task_id", *axes])))
         self._tables: dict[tuple[str, tuple[str, ...]], ErrorTable] = {}
-        self._groups = self._group()
 
-    def _group(self) -> list[list[str]]:
-        """Names of the models that share their tasks."""
-        groups: dict[bytes, list[str]] = {}
-        for name, model in self.models.items():
-            groups.setdefault(model.task_ids.tobytes(), []).append(name)
-        return list(groups.values())
+    def typed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The frame with its names as enumerations."""
+        return frame.cast({name: kind for name, kind in self._types.items() if name in frame})
 
     def table(self, metric: str, names: Sequence[str]) -> ErrorTable | None:
         """Errors of some models on the tasks that all of them have; None where there are none."""
@@ -98,7 +99,7 @@ class Comparison:
                 shared = np.intersect1d(shared, self.models[name].task_ids, assume_unique=True)
             if not len(shared):
                 return None
-            scores = {name: self.models[name].scores for name in names}
+            scores = {name: self.models[name].run.scores for name in names}
             self._tables[wanted] = error_table(scores, self.suite, metric, tasks="common")
         return self._tables[wanted]
 
@@ -108,102 +109,95 @@ class Comparison:
 
     def against(self, metric: str, reference: str) -> list[tuple[list[str], ErrorTable]]:
         """Groups of models with the errors of theirs and of the reference on their own tasks."""
+        groups: dict[bytes, list[str]] = {}
+        for name, model in self.models.items():
+            groups.setdefault(model.task_ids.tobytes(), []).append(name)
         found = []
-        for group in self._groups:
+        for group in groups.values():
             names = group if reference in group else [*group, reference]
             table = self.table(metric, names)
             if table is not None:
                 found.append((group, table))
         return found
 
-    def skills(self, metric: str, reference: str, axes: Sequence[str] = ()) -> Skills:
-        """Skill of every model at every combination of values of some axes.
+    @functools.cached_property
+    def _log_ratios(self) -> pl.DataFrame:
+        """Every error's ratio to the reference's: `KEYS`, log_ratio, and the task with its axes."""
+        frames = []
+        for metric, reference in self.variants:
+            for names, table in self.against(metric, reference):
+                ratios = dict(zip(table.models, log_ratios(table, reference).T, strict=True))
+                wide = pl.DataFrame({"task_id": table.task_ids, **ratios})
+                long = wide.unpivot(
+                    names, index="task_id", variable_name="model", value_name="log_ratio"
+                )
+                frames.append(long.with_columns(metric=pl.lit(metric), reference=pl.lit(reference)))
+        return self.typed(pl.concat(frames)).join(self.tasks, on="task_id")
+
+    def skills(self, *axes: str, by: Sequence[By] = ()) -> pl.DataFrame:
+        """Skill of every model in every variant, at every combination of values of some axes.
 
         Args:
-            metric: of `METRICS`.
-            reference: model the skill is against.
-            axes: columns of the manifest; none for all tasks together.
+            *axes: columns of the manifest.
+            by: what bootstrap intervals (95 %) draw: "pair" for this suite's targets, "target" for
+                others of these kinds.
 
         Returns:
-            by model, then by the tuple of the axes' values, skill in percent and its tasks.
+            `KEYS`, the axes, skill in percent and the number of tasks it is over; for each of `by`
+            its low and high end, such as pair_low, null where one cluster says nothing.
         """
-        found: Skills = {name: {} for name in self.models}
-        for group, table in self.against(metric, reference):
-            groups = skill_by(table, tuple(axes), reference)
-            for name in group:
-                cells = zip(groups.groups, groups.of(name), groups.tasks, strict=True)
-                found[name] = {
-                    values: Value(100 * float(skill), int(tasks)) for values, skill, tasks in cells
-                }
+        found = _skills(self._log_ratios, axes)
+        for one in by:
+            found = found.join(self._intervals(axes, one), on=[*KEYS, *axes])
         return found
 
-    def beside(
-        self, metric: str, reference: str, model: str, other: str, axes: Sequence[str] = ()
-    ) -> dict[tuple[Any, ...], Value]:
-        """Skill of `other` on the tasks of `model`, for comparison; as `skills`, without models."""
-        table = self.table(metric, list(dict.fromkeys((model, other, reference))))
-        if table is None:
-            return {}
-        found = skill_by(table, tuple(axes), reference)
-        cells = zip(found.groups, found.of(other), found.tasks, strict=True)
-        return {values: Value(100 * float(skill), int(tasks)) for values, skill, tasks in cells}
+    def skills_of(self, other: str, *axes: str) -> pl.DataFrame:
+        """Skill of one model on the tasks of each model, as `skills`."""
+        own = self._log_ratios.select(*KEYS, "task_id")
+        others = self._log_ratios.filter(pl.col("model") == other).drop("model")
+        return _skills(own.join(others, on=["metric", "reference", "task_id"]), axes)
 
-    def intervals(
-        self, metric: str, reference: str, axes: Sequence[str] = (), by: By = "pair"
-    ) -> dict[str, dict[tuple[Any, ...], tuple[float | None, float | None]]]:
-        """Bootstrap intervals (95 %) of what `skills` gives; None where one cluster says nothing.
+    def ranked(self, *frames: pl.DataFrame) -> pl.DataFrame:
+        """Frames of a row for each of `KEYS` beside the overall skill, the best model first.
 
-        Drawn by "pair" they are for this suite's targets, by "target" for others of these kinds.
+        Lacks models that share no task with a reference.
         """
-        found: dict[str, dict] = {}
-        for group, table in self.against(metric, reference):
-            groups = skill_by(
-                table, tuple(axes), reference, key=self.key, resamples=self.resamples, by=by
-            )
-            for row in groups.rows():
-                if row["model"] in group:
-                    values = tuple(row[axis] for axis in axes)
-                    ends = (percent(row["skill_lower"]), percent(row["skill_upper"]))
-                    found.setdefault(row["model"], {})[values] = ends
-        return found
+        found = self.skills()
+        for frame in frames:
+            found = found.join(frame, on=KEYS, how="left")
+        order = {"reference": False, "metric": False, "skill": True, "model": False}
+        return found.sort(list(order), descending=list(order.values()))
 
-    def bootstrap(self, table: ErrorTable, statistics: dict[str, Statistic]) -> dict[str, Interval]:
-        """Statistics of a table with their 95 % intervals, all from the same draws."""
-        return bootstrap_all(table, statistics, key=self.key, resamples=self.resamples, by="pair")
+    def _intervals(self, axes: Sequence[str], by: By) -> pl.DataFrame:
+        frames = []
+        for metric, reference in self.variants:
+            for names, table in self.against(metric, reference):
+                found = skill_by(
+                    table, axes, reference, key=self.key, resamples=self.resamples, by=by
+                )
+                frame = pl.DataFrame([row for row in found.rows() if row["model"] in names])
+                frames.append(
+                    frame.with_columns(metric=pl.lit(metric), reference=pl.lit(reference))
+                )
+        low, high = (100 * pl.col(f"skill_{end}").fill_nan(None) for end in ("lower", "upper"))
+        ends = {f"{by}_low": low, f"{by}_high": high}
+        return self.typed(pl.concat(frames)).select(*KEYS, *axes, **ends)
 
-    def drawn(
-        self, table: ErrorTable, reference: str, members: Mapping[Any, np.ndarray]
-    ) -> dict[str, dict[Any, Drawn]]:
-        """Skill of every model on several sets of tasks, on the same resamples of pairs.
+    def bootstrap(self, table: ErrorTable, statistic: Statistic) -> Interval:
+        """A statistic of a table with its 95 % interval, both futures of a history together."""
+        return bootstrap(table, statistic, key=self.key, resamples=self.resamples, by="pair")
 
-        Args:
-            table: errors of the models and of the reference.
-            reference: model the skill is against.
-            members: row numbers of the table, by any key.
-
-        Returns:
-            by model, then by the keys of `members`.
-        """
-        if not members:
-            return {name: {} for name in table.models}
-        logs = log_ratios(table, reference)
-        groups = clusters(table, "pair")
-        counts = resample_counts(int(groups.max()) + 1, self.resamples, key=self.key)
-        rows = list(members.values())
-        values = -100 * np.expm1(resampled_means(logs, groups, rows, counts))  # [R, sets, models]
-        for place, one in enumerate(rows):
-            if len(np.unique(groups[one])) == 1:  # its resamples are all alike, and say nothing
-                values[:, place] = np.nan
-        whole = [-100 * np.expm1(logs[one].mean(axis=0)) for one in rows]
-        return {
-            model: {
-                key: Drawn(float(whole[place][column]), values[:, place, column])
-                for place, key in enumerate(members)
-            }
-            for column, model in enumerate(table.models)
-        }
+    def positions(self, axis: str) -> dict[str | int, float]:
+        """Where each value of an axis lies: nominal steps of context pairs, else the value."""
+        if axis == "context_pair":
+            table = self.table("wql", [self.references[0]])
+            return {} if table is None else dict(nominal_contexts(table).items())
+        return {value: float(value) for value in self.suite.count(axis)}
 
 
-def percent(value: float) -> float | None:
-    """A share in percent; None for NaN."""
-    return None if np.isnan(value) else 100 * float(value)
+def _skills(log_ratios: pl.DataFrame, axes: Sequence[str]) -> pl.DataFrame:
+    by = ["reference", "metric", "model", *axes]
+    means = log_ratios.group_by(by).agg(pl.col("log_ratio").mean(), tasks=pl.len()).sort(by)
+    return means.select(
+        *KEYS, *axes, pl.Series("skill", 100 * skill_of(means["log_ratio"].to_numpy())), "tasks"
+    )

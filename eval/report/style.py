@@ -30,9 +30,11 @@ class Style(NamedTuple):
     marker: str
 
     @property
-    def linestyle(self) -> Any:
-        """The dashes as matplotlib takes them."""
-        return (0, tuple(float(part) for part in self.dashes.split())) if self.dashes else "-"
+    def line(self) -> dict[str, Any]:
+        """Colour, dashes and marker as matplotlib takes them."""
+        dashes = tuple(float(part) for part in self.dashes.split())
+        linestyle = (0, dashes) if dashes else "-"
+        return {"color": self.colour, "linestyle": linestyle, "marker": self.marker}
 
 
 def styles(models: list[str]) -> dict[str, Style]:

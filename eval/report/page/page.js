@@ -33,7 +33,7 @@ function sortBy(header) {
   const ascending = before ? before === "descending" : !numeric;
   for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-  const value = (row) => row.cells[column].dataset.value;
+  const value = (row) => row.cells[column].dataset.value.replace(/inf$/, "Infinity");
   const rows = [...body.rows].filter((row) => !row.classList.contains("total"));
   const totals = [...body.rows].filter((row) => row.classList.contains("total"));
   rows.sort((first, second) => {
@@ -46,35 +46,18 @@ function sortBy(header) {
 }
 
 for (const header of document.querySelectorAll("th.sort")) {
-  header.tabIndex = 0;
   header.addEventListener("click", () => sortBy(header));
-  header.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      sortBy(header);
-    }
-  });
 }
 
-const links = new Map(
-  [...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]),
-);
-
+// The reader is in the last section whose head is near the top of the window or above it.
 function markSection() {
-  let here = null;
-  for (const section of document.querySelectorAll("main > section")) {
-    if (here === null || section.getBoundingClientRect().top < 140) here = section.id;
+  const sections = [...document.querySelectorAll("main > section")];
+  const above = sections.filter((section) => section.getBoundingClientRect().top < 140);
+  const here = (above.at(-1) ?? sections[0]).id;
+  for (const link of document.querySelectorAll("nav a")) {
+    link.classList.toggle("here", link.hash === `#${here}`);
   }
-  for (const [id, link] of links) link.classList.toggle("here", id === here);
 }
 
-let waiting = false;
-addEventListener("scroll", () => {
-  if (waiting) return;
-  waiting = true;
-  requestAnimationFrame(() => {
-    waiting = false;
-    markSection();
-  });
-}, { passive: true });
+addEventListener("scroll", () => requestAnimationFrame(markSection), { passive: true });
 markSection();

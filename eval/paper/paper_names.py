@@ -3,7 +3,7 @@
 import importlib
 import inspect
 
-from .models import Model
+from ..report.models import Model
 
 __all__ = ["is_default", "published_name"]
 
@@ -27,8 +27,8 @@ def published_name(model: Model) -> str | None:
     """
     if not _is_language_model(model):
         return _NAMES.get(model.forecaster, model.forecaster)
-    base = _LANGUAGE_MODELS.get(str(model.settings["model"]).rsplit("/", 1)[-1])
-    effort = model.settings.get("reasoning_effort")
+    base = _LANGUAGE_MODELS.get(str(model.run.settings["model"]).rsplit("/", 1)[-1])
+    effort = model.run.settings.get("reasoning_effort")
     return f"{base}-{effort}" if base and effort else None
 
 
@@ -48,11 +48,11 @@ def is_default(model: Model) -> bool:
     module, _, name = factory.partition(":")
     parameters = inspect.signature(getattr(importlib.import_module(module), name)).parameters
     return all(
-        model.settings.get(each.name, each.default) == each.default
+        model.run.settings.get(each.name, each.default) == each.default
         for each in parameters.values()
         if each.default is not each.empty and not (language and each.name in _IDENTITY)
     )
 
 
 def _is_language_model(model: Model) -> bool:
-    return {"model", "prompt"} <= set(model.settings)
+    return {"model", "prompt"} <= set(model.run.settings)

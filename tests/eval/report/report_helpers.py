@@ -1,30 +1,29 @@
 """Made-up results for tests of the report: score tables whose numbers follow from the task ids."""
 
+import base64
+import dataclasses
 import json
+import time
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eval.report.comparison import Comparison
+from eval.report.models import models_of
+from eval.report.tables import Table
+from eval.results import Run
+from whatif_jax import Suite, root_key
+
+WINDOW = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}  # of the page
 LEVELS = tuple(round(0.1 * number, 1) for number in range(1, 10))
 
 
-class MadeRun(NamedTuple):
-    """The fields of `eval.results.Run`."""
-
-    name: str
-    version: str
-    settings: dict[str, Any]
-    folder: Path
-    scores: pa.Table
-    seconds: pa.Table
-    forecasts: pa.Table | None
-    metadata: dict[str, str]
-
-
 def made_run(
-    suite: Any,
+    suite: Suite,
     name: str,
     *,
     quality: float,
@@ -35,7 +34,7 @@ def made_run(
     seed: int = 0,
     metric_version: str = "1",
     tasks: str = "all",
-) -> MadeRun:
+) -> Run:
     """A run with random errors: better on Replay, worse with K, better with events.
 
     Args:
@@ -94,13 +93,13 @@ def made_run(
         {"task_id": pa.array(ids, pa.int64()), "seconds": 0.001 + 0.01 * quality * noise}
     ).replace_schema_metadata(metadata)
     forecasts = _forecasts(suite, [one for one in kept if one in set(ids.tolist())], quality, width)
-    return MadeRun(name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata)
+    return Run(name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata)
 
 
 _FUTURES: dict[int, np.ndarray] = {}  # of whatif-v1 by task id: making them takes a second or two
 
 
-def futures(suite: Any, ids: tuple[int, ...]) -> dict[int, np.ndarray]:
+def futures(suite: Suite, ids: tuple[int, ...]) -> dict[int, np.ndarray]:
     """What happened over the horizon of some tasks."""
     wanted = [number for number in ids if number not in _FUTURES]
     if wanted:
@@ -112,7 +111,7 @@ def futures(suite: Any, ids: tuple[int, ...]) -> dict[int, np.ndarray]:
     return {number: _FUTURES[number] for number in ids}
 
 
-def _forecasts(suite: Any, ids: list[int], quality: float, width: int) -> pa.Table | None:
+def _forecasts(suite: Suite, ids: list[int], quality: float, width: int) -> pa.Table | None:
     if not ids:
         return None
     truths = futures(suite, tuple(ids))
@@ -128,3 +127,56 @@ def _forecasts(suite: Any, ids: list[int], quality: float, width: int) -> pa.Tab
             "quantiles": pa.array(quantiles, pa.list_(pa.list_(pa.float32()))),
         }
     )
+
+
+def with_wql(run: Run, wql: np.ndarray) -> Run:
+    """The run with other errors."""
+    return dataclasses.replace(run, scores=run.scores.set_column(1, "wql", pa.array(wql)))
+
+
+def compare(runs: Iterable[Run], suite: Suite, reference: str = "naive") -> Comparison:
+    """The runs as the report compares them, with few resamples."""
+    models, _ = models_of(list(runs), suite)
+    return Comparison(models, suite, reference=reference, resamples=60, key=root_key(0))
+
+
+def one_row(table: Table, **wanted: Any) -> dict[str, Any]:
+    """The only row of a table with some values."""
+    found = table.frame.filter(**wanted).to_dicts()
+    assert len(found) == 1, found
+    return found[0]
+
+
+def hand_skill(run: Run, reference: Run, ids: Iterable[int], metric: str = "wql") -> float:
+    """Skill in percent on some tasks, task by task."""
+    errors, others = (
+        dict(zip(one.scores["task_id"].to_pylist(), one.scores[metric].to_pylist(), strict=True))
+        for one in (run, reference)
+    )
+    ratios = [min(max(errors[one] / others[one], 0.01), 100.0) for one in ids]
+    return 100 * (1 - float(np.exp(np.mean(np.log(ratios)))))
+
+
+def unpack(text: str) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """The series that `eval.report.browser.pack` packed, as the page unpacks them."""
+    content = zlib.decompress(base64.b64decode(text))
+    size = int.from_bytes(content[:4], "little")
+    headers = json.loads(content[4 : 4 + size])
+    planes = np.frombuffer(content[4 + size :], np.uint8).astype(np.int64)
+    high, low = np.split(planes, 2)
+    codes, series, start = high * 256 + low, [], 0
+    for header in headers:
+        stop = start + header["steps"]
+        quantised = np.cumsum(codes[start:stop]) % 65536
+        values = header["low"] + header["scale"] * quantised
+        series.append((header, np.where(quantised == 65535, np.nan, values)))
+        start = stop
+    return series
+
+
+def wait(browser: Any, script: str, *arguments: Any) -> None:
+    """Until a script of the page returns something true."""
+    end = time.monotonic() + 20
+    while not browser.execute_script(script, *arguments):
+        assert time.monotonic() < end, script
+        time.sleep(0.05)

@@ -1,0 +1,94 @@
+"""Figures from the report's tables: each variant drawn, saved as PNG and SVG, kept for the page."""
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from ..comparison import Comparison
+from ..labels import AXES, Switches
+from ..tables import Table
+from .charts import (
+    fewest_most_figure,
+    gap_figure,
+    leaderboard_figure,
+    pairwise_figure,
+    replay_novel_figure,
+    skill_by_figure,
+    system_figure,
+)
+from .drawing import report_settings, save
+
+__all__ = ["Picture", "draw_figures"]
+
+_TRENDS = (
+    " Points are skills (set a little apart sideways), lines their least-squares trends on log2 of "
+    "the axis."
+)
+# By the table that is drawn: how, and what stands below.
+_CHARTS: dict[str, tuple[Callable[[pl.DataFrame, Switches, Comparison], Figure], str]] = {
+    "leaderboard": (
+        leaderboard_figure,
+        "Skill over each model's own tasks with 95 % bootstrap intervals: thick for this suite's "
+        "targets, thin for other targets of these kinds. Hatched bars are samples or parts.",
+    ),
+    "replay_novel": (replay_novel_figure, "Skill on Replay and Novel futures, sorted by Replay."),
+    **{
+        axis.table: (
+            functools.partial(skill_by_figure, axis=axis),
+            f"{axis.title}.{_TRENDS if axis.log2 else ''}",
+        )
+        for axis in AXES
+    },
+    "by_system": (
+        system_figure,
+        "Skill on Replay and Novel futures of each system, sorted by Replay.",
+    ),
+    "gap": (gap_figure, "Replay skill minus Novel skill; last column and row are means."),
+    "pairwise": (
+        pairwise_figure,
+        "Win rate (%) of the row's model against the column's, with its 95 % bootstrap interval; "
+        "sorted by mean win rate.",
+    ),
+    "fewest_most": (
+        fewest_most_figure,
+        "Skill with the fewest and the most events, all else equal.",
+    ),
+}
+
+
+class Picture(NamedTuple):
+    """A figure: what stands below it, and its SVG for every choice of the page's switches."""
+
+    caption: str
+    variants: dict[Switches, str]
+
+
+def draw_figures(
+    comparison: Comparison,
+    tables: Mapping[str, Table],
+    folder: Path,
+    progress: Callable[[str], object],
+) -> dict[str, Picture]:
+    """Draw every figure for every metric and reference; by the names of the tables.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    found = {}
+    with report_settings():
+        for name in (name for name in _CHARTS if name in tables):
+            draw, caption = _CHARTS[name]
+            variants = {}
+            for switches in tables[name].choices(comparison.variants):
+                rows = tables[name].where(*switches)
+                if not rows.is_empty():
+                    stem = "_".join(filter(None, (name, *switches)))
+                    variants[switches] = save(draw(rows, switches, comparison), folder / stem)
+                    progress(f"figure {stem}")
+            if variants:
+                found[name] = Picture(caption, variants)
+    return found

@@ -1,0 +1,220 @@
+"""The report's figures, one function each: rows of a table's variant in, a figure out.
+
+Skills are in percent and null where a model has no task. The comparison gives each model its style.
+"""
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..comparison import Comparison
+from ..labels import DASH, FUTURES, MINUS, Axis, Switches
+from ..style import NOVEL, REPLAY
+from ..tables.table import minus
+from .drawing import figure, futures_legend, heat_map, models_legend, title, zero_line
+
+__all__ = [
+    "fewest_most_figure",
+    "gap_figure",
+    "leaderboard_figure",
+    "pairwise_figure",
+    "replay_novel_figure",
+    "skill_by_figure",
+    "system_figure",
+]
+
+
+def leaderboard_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Bars of skill with both confidence intervals; hatched where not over all tasks."""
+    key = f"{switches.metric}_skill"
+    rows = rows.sort(key, descending=True, maintain_order=True)
+    made, axes = figure(1, 1, 0.9 + 0.3 * len(rows))
+    panel = axes[0, 0]
+    place = np.arange(len(rows))[::-1]
+    names = []
+    for y, row in zip(place, rows.iter_rows(named=True), strict=True):
+        model, skill = comparison.models[row["model"]], row[key]
+        mark = "part" if model.where else "sample" if model.sample else ""
+        names.append(f"{model.name} ({mark})" if mark else model.name)
+        colour, hatch = model.style.colour, "////" if mark else ""
+        panel.barh(y, skill, 0.66, color=colour, hatch=hatch, edgecolor="white", linewidth=0)
+        right = max(skill, 0)
+        for by, width in (("target", 0.9), ("pair", 3.0)):
+            ends = [row[f"{key}_{by}_{end}"] for end in ("low", "high")]
+            if None not in ends:
+                panel.plot(ends, [y, y], color="#111111", linewidth=width, solid_capstyle="butt")
+                right = max(right, *ends)
+        panel.text(right, y, "  " + minus(f"{skill:.1f}"), va="center", fontsize=9)
+    zero_line(panel, vertical=True)
+    panel.set_yticks(place, names)
+    panel.grid(visible=False, axis="y")
+    panel.margins(x=0.08, y=0.02)
+    panel.set_xlabel(switches.skill_label)
+    return made
+
+
+def replay_novel_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Two bars a model, sorted by Replay skill."""
+    made, axes = figure(1, 1, 1.2 + 0.42 * len(rows))
+    _paired_bars(axes[0, 0], rows, "replay", "novel")
+    axes[0, 0].set_xlabel(switches.skill_label)
+    futures_legend(made)
+    return made
+
+
+def system_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """The same bars, one panel a system, all on one horizontal axis."""
+    systems = comparison.systems
+    columns = min(2, len(systems))
+    lines = -(-len(systems) // columns)
+    made, axes = figure(lines, columns, lines * (0.8 + 0.34 * len(rows)) + 0.4, sharex=True)
+    for panel in axes.flat[len(systems) :]:
+        panel.set_visible(False)
+    for panel, system in zip(axes.flat, systems, strict=False):
+        _paired_bars(panel, rows, f"replay_{system}", f"novel_{system}")
+        title(panel, system)
+        panel.tick_params(labelbottom=True)
+    made.supxlabel(switches.skill_label, fontsize=9.5)
+    futures_legend(made)
+    return made
+
+
+def _paired_bars(panel: Axes, rows: pl.DataFrame, replay: str, novel: str) -> None:
+    """Two horizontal bars a model: Replay above Novel, with their values at the ends."""
+    rows = rows.sort(replay, descending=True, nulls_last=True, maintain_order=True)
+    place = np.arange(len(rows))[::-1]
+    bars = ((replay, 0.19, REPLAY, ""), (novel, -0.19, NOVEL, "////"))
+    for name, offset, colour, hatch in bars:
+        drawn = panel.barh(
+            place + offset, rows[name].fill_null(0.0), 0.36, color=colour, hatch=hatch,
+            edgecolor="white", linewidth=0,
+        )  # fmt: skip
+        texts = [DASH if value is None else minus(f"{value:.0f}") for value in rows[name]]
+        panel.bar_label(drawn, texts, padding=2, fontsize=7.5)
+    zero_line(panel, vertical=True)
+    panel.set_yticks(place, rows["model"].to_list())
+    panel.grid(visible=False, axis="y")
+    panel.margins(x=0.12, y=0.02)
+
+
+def skill_by_figure(
+    rows: pl.DataFrame, switches: Switches, comparison: Comparison, *, axis: Axis
+) -> Figure:
+    """Skill along an axis, Replay left and Novel right, sharing the vertical axis.
+
+    On a logarithmic axis, points stand alone and lines are the trends.
+    """
+    places = comparison.positions(axis.column)
+    made, axes = figure(1, 2, max(4.2, 0.7 + 0.24 * len(rows)), sharey=True)
+    # Markers of many models at few values lie beside each other instead of on top.
+    shifts = np.linspace(-0.045, 0.045, len(rows)) if axis.log2 else np.zeros(len(rows))
+    for panel, future in zip(axes[0], FUTURES, strict=True):
+        for row, shift in zip(rows.iter_rows(named=True), shifts, strict=True):
+            known = [value for value in places if row[f"{future}_{value}"] is not None]
+            x = np.array([places[value] for value in known])
+            skill = np.array([row[f"{future}_{value}"] for value in known])
+            line = comparison.models[row["model"]].style.line
+            points = {**line, "linestyle": ""} if axis.log2 else line
+            panel.plot(x * 2**shift, skill, **points, markersize=5.5, linewidth=1.5, alpha=0.95)
+            slope = row.get(f"{future}_slope")
+            if slope is not None:  # the least-squares line goes through the mean point
+                ends = np.array([x.min(), x.max()])
+                trend = skill.mean() + slope * (np.log2(ends) - np.log2(x).mean())
+                panel.plot(ends, trend, **{**line, "marker": ""}, linewidth=1.5)
+        if axis.log2:
+            panel.set_xscale("log", base=2)
+        panel.set_xticks(list(places.values()), [_tick(*item) for item in places.items()])
+        panel.minorticks_off()
+        zero_line(panel)
+        title(panel, future.capitalize())
+        panel.set_xlabel(axis.label_with_unit)
+    axes[0, 0].set_ylabel(switches.skill_label)
+    mean = pl.mean_horizontal(f"{FUTURES[0]}_{value}" for value in places)
+    ranked = rows.sort(mean, descending=True, nulls_last=True, maintain_order=True)
+    models_legend(made, [comparison.models[name] for name in ranked["model"]])
+    return made
+
+
+def _tick(value: str | int, place: float) -> str:
+    return f"{value}\n{place:,.0f}" if isinstance(value, str) else f"{value:,}"
+
+
+def gap_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Heat map of Replay minus Novel skill; last row and column are means."""
+    systems = comparison.systems
+    gaps = rows.select(*systems, "mean").to_numpy().astype(np.float64)  # null becomes NaN
+    made, axes = figure(1, 1, 1.0 + 0.34 * len(rows))
+    texts = [[DASH if np.isnan(one) else minus(f"{one:.1f}") for one in row] for row in gaps]
+    panel = axes[0, 0]
+    image = heat_map(
+        panel,
+        gaps,
+        [*rows["model"][:-1], "mean"],
+        [*systems, "mean"],
+        colours="YlGnBu",
+        low=min(0.0, float(np.nanmin(gaps, initial=0.0))),
+        high=max(1.0, float(np.nanmax(gaps, initial=1.0))),
+        texts=texts,
+    )
+    panel.axhline(len(rows) - 1.5, color="white", linewidth=4)
+    panel.axvline(len(systems) - 0.5, color="white", linewidth=4)
+    made.colorbar(image, ax=panel, label=f"Replay skill {MINUS} Novel skill (points)", aspect=30)
+    return made
+
+
+def pairwise_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Heat map of win rates, percent, of the row against the column, with intervals."""
+    names = rows["model"].to_list()
+    count = len(names)
+    made, axes = figure(1, 1, max(2.2, 1.4 + 0.46 * count))
+    panel = axes[0, 0]
+    texts = [
+        [
+            ""
+            if name == row["model"]
+            else f"{row[name]:.1f}\n{row[f'{name}_low']:.1f}{DASH}{row[f'{name}_high']:.1f}"
+            for name in names
+        ]
+        for row in rows.fill_null(np.nan).iter_rows(named=True)
+    ]
+    image = heat_map(
+        panel,
+        rows.select(names).to_numpy().astype(np.float64),
+        names,
+        names,
+        colours="RdBu",
+        low=0.0,
+        high=100.0,
+        texts=texts,
+        size=8.5 if count <= 10 else 6.6,
+    )
+    panel.xaxis.tick_top()
+    panel.tick_params(axis="x", rotation=0 if count <= 6 else 40)
+    if count > 6:
+        for text in panel.get_xticklabels():
+            text.set_ha("left")
+            text.set_rotation_mode("anchor")
+    made.colorbar(image, ax=panel, label="win rate of the row's model (%)", aspect=30)
+    return made
+
+
+def fewest_most_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Skill with the fewest and the most events, one panel a future and system, "all" last."""
+    systems = sorted(rows["system"].unique(), key=lambda one: (one == "all", one))
+    made, axes = figure(2, len(systems), 5.6, sharey="row", sharex=True)
+    for panels, future in zip(axes, FUTURES, strict=True):
+        for panel, system in zip(panels, systems, strict=True):
+            drawn = rows.filter(future=future, system=system).select("model", "fewest", "most")
+            for name, *ends in drawn.iter_rows():
+                line = comparison.models[name].style.line
+                panel.plot([0, 1], ends, **line, markersize=5.5, linewidth=1.5)
+            panel.set_xticks([0, 1], ["fewest", "most"])
+            panel.set_xlim(-0.25, 1.25)
+            zero_line(panel)
+            title(panel, f"{system}, {future.capitalize()}")
+    made.supylabel(switches.skill_label, fontsize=9.5)
+    first = rows.unique("model", keep="first", maintain_order=True)  # as the first panel has them
+    ranked = first.sort("most", descending=True)["model"]
+    models_legend(made, [comparison.models[name] for name in ranked])
+    return made
