@@ -86,7 +86,9 @@ def test_tuned_models_have_the_plain_one_on_their_own_tasks_beside_them(runs, co
 )
 def test_language_models_stand_beside_the_papers(part, runs, tmp_path, model, effort, name):
     pytest.importorskip("litellm")
-    made = make_forecaster("llm", model=model, reasoning_effort=effort, cache=tmp_path)
+    made = make_forecaster(
+        "llm", model=model, reasoning_effort=effort, cache=tmp_path / "llm.sqlite"
+    )
     assert made.name != name  # known by its settings
     run = made_run(part, made.name, quality=0.6, point=True, settings=made.settings)
     frame = beside([runs["naive"], run], part)["paper_and_ours"].frame
@@ -98,14 +100,16 @@ def test_language_models_stand_beside_the_papers(part, runs, tmp_path, model, ef
 
 def test_language_models_with_other_settings_are_left_out(part, tmp_path):
     pytest.importorskip("litellm")
-    common = {"model": "anthropic/claude-opus-4-8", "cache": tmp_path}
+    common = {"model": "anthropic/claude-opus-4-8", "cache": tmp_path / "llm.sqlite"}
     made = [
         make_forecaster("llm", **common, reasoning_effort="high"),
         make_forecaster("llm", **common, reasoning_effort="high", temperature=0.2),
         make_forecaster("llm", **common, reasoning_effort="high", api_base="http://localhost:1"),
         make_forecaster("llm", **common, reasoning_effort="low"),
         make_forecaster("llm", **common),
-        make_forecaster("llm", model="openai/linear", reasoning_effort="high", cache=tmp_path),
+        make_forecaster(
+            "llm", model="openai/linear", reasoning_effort="high", cache=tmp_path / "llm.sqlite"
+        ),
     ]
     runs = [made_run(part, one.name, quality=0.6, settings=one.settings) for one in made]
     models, _ = models_of(runs, part)

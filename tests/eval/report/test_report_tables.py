@@ -238,9 +238,8 @@ def test_tasks_chosen_by_conditions_are_labelled(part, runs):
 def test_what_cannot_be_reported_is_refused_by_name(runs, part):
     with pytest.raises(ReportError, match="expected at least one"):
         models_of([], part)
-    other = dataclasses.replace(
-        runs["linear"], metadata=runs["linear"].metadata | {"fingerprint": "0" * 64}
-    )
+    foreign = runs["linear"].metadata | {"fingerprint": "0" * 64}
+    other = dataclasses.replace(runs["linear"], metadata=foreign)
     with pytest.raises(ReportError, match="linear is of a suite with fingerprint 000000000000"):
         models_of([runs["naive"], other], part)
     nothing = dataclasses.replace(runs["linear"], scores=runs["linear"].scores.slice(0, 0))
