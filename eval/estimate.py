@@ -4,12 +4,12 @@ import collections
 from collections.abc import Callable
 
 import numpy as np
+from tqdm import tqdm
 
 from whatif_jax import LEVELS, BatchInfo
 from whatif_jax.evaluation.forecaster import Forecaster, forecast_batch
 
 from .forecasters.base import Estimate
-from .progress import Progress
 from .run import RunPlan
 
 __all__ = ["describe_plan", "estimate_cost"]
@@ -48,10 +48,10 @@ def estimate_cost(forecaster: Forecaster, planned: RunPlan, *, progress: bool = 
         return []
     counting = _Counting(forecaster.estimate, getattr(forecaster, "wants_info", False))
     size = planned.sizes["batch_size"]
-    with Progress(len(planned.chosen), shown=progress) as bar:
+    with tqdm(total=len(planned.chosen), unit="task", disable=not progress) as bar:
         for task_ids in planned.batches:
             forecast_batch(counting, planned.suite.batch(task_ids, size), LEVELS)
-            bar.advance(len(task_ids))
+            bar.update(len(task_ids))
     sent, written, costs, requests, cached, notes = zip(*counting.found, strict=True)
     known = [cost for cost in costs if cost is not None]
     cost = f"{sum(known):,.2f} USD"

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from whatif_jax import LEVELS, METRIC_VERSION, Suite, __version__, check_rows, evaluate_batch
 from whatif_jax.evaluation.evaluate import BATCH_AXES
 from whatif_jax.evaluation.forecaster import forecaster_identity
 
 from .parallel import Spread, cluster
-from .progress import Progress
 from .results import Identity, Run, load_run, public_settings
 from .run_folder import RunFolder
 from .sampling import BROWSE_TASKS, browse_sample, choose
@@ -127,8 +127,7 @@ def run(
         dask: address of a Dask scheduler to send that work to instead.
         check: before the first batch, forecast some rows alone and in other company, and refuse a
             forecaster whose answers differ.
-        progress: show on standard error how far it is: a bar on a terminal, else now and then a
-            line.
+        progress: show on standard error how far it is.
 
     Returns:
         the finished run.
@@ -150,8 +149,8 @@ def run(
         done = sum(len(batches[number]) for number in folder.done)
         with contextlib.ExitStack() as stack:
             forecaster, where_run = stack.enter_context(_spread(forecaster, jobs, dask))
-            bar = stack.enter_context(Progress(len(planned.chosen), done, shown=progress))
-            stack.enter_context(_resumable(folder, bar.say))
+            bar = stack.enter_context(_bar(len(planned.chosen), done, progress))
+            stack.enter_context(_resumable(folder))
             todo = [number for number in _mixed(len(batches)) if number not in folder.done]
             if check:
                 company = next((batches[each] for each in todo if len(batches[each]) > 1), ())
@@ -164,7 +163,7 @@ def run(
                     forecaster, planned.suite, batches[number], batch_size=size, warmed=warmed
                 )
                 folder.write_part(number, *scored)
-                bar.advance(len(batches[number]))
+                bar.update(len(batches[number]))
             return folder.finish({})
 
 
@@ -177,15 +176,25 @@ def _mixed(count: int) -> list[int]:
     return sorted(range(count), key=lambda number: number * _GOLDEN_RATIO % 1)
 
 
+def _bar(total: int, done: int, shown: bool) -> tqdm:
+    """How far a run is. In a log, which keeps every state of the bar, it moves once a minute."""
+    often = 0.1 if sys.stderr.isatty() else 60.0
+    # smoothing 0: the mean over the whole run, since batches differ much in their length
+    return tqdm(
+        total=total, initial=done, unit="task", smoothing=0, mininterval=often, disable=not shown
+    )
+
+
 @contextlib.contextmanager
-def _resumable(folder: RunFolder, say: Callable[[str], object]) -> Iterator[None]:
+def _resumable(folder: RunFolder) -> Iterator[None]:
     """Whatever ends the run early, say what is kept and how to go on."""
     try:
         yield
     except BaseException:
-        say(
+        tqdm.write(
             f"stopped: {len(folder.done)} of {len(folder.batches)} batches are kept in "
-            f"{folder.path}; run the same command again to go on"
+            f"{folder.path}; run the same command again to go on",
+            file=sys.stderr,
         )
         raise
 

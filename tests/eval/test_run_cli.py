@@ -1,7 +1,6 @@
 """The command line of running: what it says, refuses and leaves behind."""
 
 import ast
-import io
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from typer.testing import CliRunner
 import eval.cli
 from eval.cli import app, parse_settings
 from eval.forecasters import FORECASTERS, NEEDS, make_forecaster, needs, takes
-from eval.progress import Progress, progress_line
 from tests.eval.run_helpers import MODULE, WHERE_OPTIONS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -41,7 +39,7 @@ def test_a_run_ends_with_its_summary_and_skill_against_naive(tmp_path):
     assert "around 3: 30 tasks (a stratified sample of" in alone.stdout
     assert re.search(r"0 imputed, \d+ crossings, [\d.e-]+ s a series", alone.stdout)
     assert "run naive too" in alone.stdout
-    assert re.search(r"30 of 30 tasks, [\d.e+]+ tasks/s, 0:00:00 left", alone.stderr)
+    assert "30/30 [" in alone.stderr
 
     naive = call("run", "--model=naive", *SMALL, results)
     assert re.search(r"naive 1: 44 tasks \(.*system epanet.*\), 0 imputed", naive.stdout)
@@ -54,7 +52,7 @@ def test_a_run_ends_with_its_summary_and_skill_against_naive(tmp_path):
         rf"skill against naive \(wQL, 95 % intervals\): all {number}, novel {number}, "
         rf"replay {number}\n", again.stdout
     )  # fmt: skip
-    assert "is complete; nothing to run" in again.stderr and "tasks/s" not in again.stderr
+    assert "is complete; nothing to run" in again.stderr and "30/30" not in again.stderr
 
     listed = call("list", results).stdout
     assert re.search(r"^whatif-v1 0cdd0f3e4140, metrics 1: around 3 .*: 30 tasks$", listed, re.M)
@@ -154,32 +152,3 @@ def test_help_and_list_import_no_jax(arguments):
         "assert not {'jax', 'torch', 'xgboost', 'pyarrow', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, *arguments], cwd=CHECKOUT, check=True)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_a_bar_on_a_terminal_and_lines_in_a_log():
-    terminal, log, often, nothing = Terminal(), io.StringIO(), io.StringIO(), Terminal()
-    for stream, more in (
-        (terminal, {}), (log, {}), (often, {"interval": 0.0}), (nothing, {"shown": False})
-    ):  # fmt: skip
-        with Progress(30, 10, stream=stream, **more) as progress:
-            progress.advance(10)
-            progress.advance(10)
-            progress.say("a note")
-    assert "30/30" in terminal.getvalue() and "task" in terminal.getvalue()
-    assert "a note\n" in terminal.getvalue()
-    assert re.fullmatch(r"30 of 30 tasks, .* tasks/s, 0:00:00 left\na note\n", log.getvalue())
-    assert often.getvalue().startswith("20 of 30 tasks, ")
-    assert nothing.getvalue() == "a note\n"
-
-
-def test_time_left_leaves_out_what_earlier_runs_did():
-    assert (
-        progress_line(1_100, 5_100, 100, 10.0) == "1,100 of 5,100 tasks, 100 tasks/s, 0:00:40 left"
-    )
-    assert progress_line(200, 36_200, 100, 100.0).endswith(" 1 tasks/s, 10:00:00 left")
-    assert progress_line(100, 200, 100, 5.0).endswith(" 0 tasks/s, 0:00:00 left")
