@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from tqdm import tqdm
 
 from .cache import compare, write_baseline
 from .catalog import SYSTEMS, runner
@@ -25,8 +18,6 @@ from .recording import Recording, check_recording
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 application = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
-output = Console()
-errors = Console(stderr=True)
 
 
 class Choice(StrEnum):
@@ -66,26 +57,22 @@ def _run(
 ) -> Recording:
     """Run with a progress bar and elapsed time, show the simulator's warnings, check the result."""
     started = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=errors) as progress:
-        bar = progress.add_task(f"{system}: simulated steps", total=steps)
+    with tqdm(total=steps, desc=f"{system}: simulated steps") as bar:
         recording = run_isolated(
             _module(system, program),
             steps,
             data,
             system=system,
-            report=lambda done, total: progress.update(bar, completed=done, total=total),
+            report=lambda done, total: bar.update(done - bar.n),
             stall_seconds=stall,
             keep=None if keep is None else keep / system,
         )
     for warning in recording.warnings:
-        errors.print(f"{system}: {warning}", style="yellow", markup=False, highlight=False)
+        typer.secho(f"{system}: {warning}", fg="yellow", err=True)
     check_recording(recording, runner(system).TARGETS, steps)
-    output.print(
+    typer.echo(
         f"{system}: {recording.simulator} {recording.version}, {steps} steps in "
-        f"{time.monotonic() - started:.1f} s, {recording.record}",
-        markup=False,
-        highlight=False,
+        f"{time.monotonic() - started:.1f} s, {recording.record}"
     )
     return recording
 
@@ -95,7 +82,7 @@ def _each(choice: Choice) -> list[str]:
 
 
 def _fail(error: SimulatorError) -> None:
-    errors.print(f"error: {error}", style="red", markup=False, highlight=False)
+    typer.secho(f"error: {error}", fg="red", err=True)
     raise typer.Exit(1)
 
 
@@ -114,7 +101,7 @@ def build(
             recording = _run(name, runner(name).STEPS, data, stall, keep, program)
             path = baselines / f"{name}.parquet"
             write_baseline(recording, path)
-            output.print(f"{name}: wrote {path}, {os.path.getsize(path)} bytes", highlight=False)
+            typer.echo(f"{name}: wrote {path}, {os.path.getsize(path)} bytes")
     except SimulatorError as error:
         _fail(error)
 
@@ -139,10 +126,9 @@ def check(
             else:
                 largest = compare(recording, path, module.TOLERANCE)
             worst = max(largest, key=largest.__getitem__)
-            output.print(
+            typer.echo(
                 f"{name}: {module.CHECK_STEPS} steps agree within {module.TOLERANCE:g}; largest "
-                f"difference {largest[worst]:.2g} ({worst})",
-                highlight=False,
+                f"difference {largest[worst]:.2g} ({worst})"
             )
     except SimulatorError as error:
         _fail(error)
