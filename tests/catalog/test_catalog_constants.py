@@ -25,7 +25,7 @@ def secondaries(system_name, target):
             other.weight,
             other.response.form,
             dict(other.response.constants),
-            other.response.acts,
+            other.acts,
             other.direction,
             other.offset_scale,
         )
@@ -62,17 +62,17 @@ def test_opendc_demand(target, same, other):
     power = {"exponent": 2.0, "exponent_below": 2.0}
     memory = {"exponent": -1.0, "exponent_below": -1.0}
     assert secondaries("opendc", target) == {
-        f"coreCount_host-{same}": (0.60, "power", power, "always", "direct", "none"),
-        f"memorySize_host-{same}": (0.40, "power", memory, "below", "inverse", "none"),
-        f"coreSpeed_host-{other}": (0.35, "linear", {"slope": -1.0}, "below", "inverse", "none"),
-        f"coreCount_host-{other}": (0.30, "reflected_cubic", {}, "always", "inverse", "none"),
+        f"coreCount_host-{same}": (0.60, "power", power, "always", "direct", None),
+        f"memorySize_host-{same}": (0.40, "power", memory, "below", "inverse", None),
+        f"coreSpeed_host-{other}": (0.35, "linear", {"slope": -1.0}, "below", "inverse", None),
+        f"coreCount_host-{other}": (0.30, "reflected_cubic", {}, "always", "inverse", None),
         f"memorySize_host-{other}": (
             0.20,
             "constant_plus_power",
             {"coefficient": 3.0, "exponent": -1.0},
             "always",
             "inverse",
-            "none",
+            None,
         ),
     }
 
@@ -83,7 +83,7 @@ def test_opendc_other_classes():
     assert active == ("coreCount_host-0", "direct", "power", power)
     found = secondaries("opendc", "cpu_time_active_1023")
     cube = {"exponent": -3.0, "exponent_below": -3.0}
-    speed = (0.80, "power", cube, "always", "inverse", "none")
+    speed = (0.80, "power", cube, "always", "inverse", None)
     assert found.pop("coreSpeed_host-0") == speed
     demand = secondaries("opendc", "cpu_demand_1023")
     assert found == {name: demand[name] for name in found}
@@ -171,7 +171,7 @@ def test_gridlabd_power(target):
     rest = {"scale": 1.0, "exponent": 1.0, "slope": 0.05}
     thermal = {"scale": 0.15, "exponent": 0.4, "slope": 0.0}
     for name, effect in found.items():
-        assert effect[3:] == ("always", "direct", "none")
+        assert effect[3:] == ("always", "direct", None)
         if name in THERMAL:
             assert effect[:3] == (0.30, "signed_power", thermal)
         elif name not in {"voltage_factor", "breaker_amps", "phi"}:
@@ -193,7 +193,7 @@ def test_gridlabd_other_classes(target, weights, scales, combine, clip):
     for name, effect in secondaries("gridlabd", target).items():
         index = 0 if name in THERMAL else 1
         constants = {"scale": scales[index], "exponent": 0.4, "slope": 0.0}
-        scale = "target" if combine == "add" else "none"
+        scale = "target" if combine == "add" else None
         expected = (weights[index], "signed_power", constants, "always", "direct", scale)
         assert effect == expected
 
@@ -297,7 +297,7 @@ def test_sumo_secondaries():
                 assert (other.response.form, other.offset_scale) == ("signed_power", "mean")
                 assert dict(constants) == {"scale": sign, "exponent": 0.3, "slope": 0}
             else:
-                assert (other.response.form, other.offset_scale) == ("power", "none")
+                assert (other.response.form, other.offset_scale) == ("power", None)
                 assert constants["exponent"] == constants["exponent_below"] == 0.3 * sign
 
 
