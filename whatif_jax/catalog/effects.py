@@ -4,14 +4,15 @@ References:
     whatif-v1.md §3.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, ValidationInfo, field_validator
+from pydantic import ValidationInfo, field_validator
 
 from .entry import Entry, Fault, Legend, Sourced, Table
 from .errors import one_of
-from .fields import Count, Flag, NotNegative, Positive, Text, float32
+from .fields import Count, Flag, NotNegative, Positive, Text, float32, must
 from .forms import FORMS, Response
 
 __all__ = ["Effect", "Primary", "Secondary", "WeightRule"]
@@ -97,11 +98,9 @@ class WeightRule(Entry):
         """The weight of a covariate with that sum."""
         return self.base + self.step * (h % self.modulus)
 
-
-def _finite(rule: WeightRule) -> WeightRule:
-    if float32(rule.weight(-1)) == float("inf"):  # -1 leaves the largest remainder
-        raise ValueError("a rule whose weights float32 can all hold")
-    return rule
+    def finite(self) -> bool:
+        """Whether float32 can hold every weight; -1 leaves the largest remainder."""
+        return float32(self.weight(-1)) < math.inf
 
 
 class Secondary(Effect):
@@ -125,7 +124,10 @@ class Secondary(Effect):
     """true: it takes all covariates that no effect above it takes."""
     weight: Positive | None = None
     """A number above 0: how much it counts; a `weight_rule` may say it instead."""
-    weight_rule: Annotated[WeightRule, AfterValidator(_finite)] | None = None
+    weight_rule: (
+        Annotated[WeightRule, must("a rule whose weights float32 can hold", WeightRule.finite)]
+        | None
+    ) = None
     """A table: how the weight follows from a covariate's name."""
     acts: Literal["always", "below", "above"] = "always"
     """Where it acts: "always" (the default), or only where the factor is "below" or "above" 1."""

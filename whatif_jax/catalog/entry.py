@@ -19,6 +19,7 @@ from .errors import one_of
 from .fields import FrozenMapping, Texts
 
 __all__ = [
+    "KINDS",
     "Entry",
     "Fault",
     "Legend",
@@ -32,6 +33,14 @@ __all__ = [
 ]
 
 Table = Mapping[str, object]
+KINDS = {
+    "covariates": "covariate",
+    "classes": "class",
+    "targets": "target",
+    "contexts": "context",
+    "settings": "setting",
+}
+"""What one entry of a list of tables is called."""
 _EXPECTED = {
     "bool_type": "true or false",
     "dict_type": "a table of fields",
@@ -205,7 +214,7 @@ def names_of(table: object) -> list[str]:
     return [name for name in names if isinstance(name, str) and name]
 
 
-def repeated(table: Table, field: str, kind: str) -> Iterator[Fault]:
+def repeated(table: Table, field: str) -> Iterator[Fault]:
     """A fault for every name that several tables of a list have."""
     places: dict[str, list[int]] = {}
     for index, each in enumerate(listed(table, field)):
@@ -213,5 +222,5 @@ def repeated(table: Table, field: str, kind: str) -> Iterator[Fault]:
             places.setdefault(name, []).append(index)
     for name, indices in places.items():
         if len(indices) > 1:
-            expected = f"a name no other {kind} has (it is given {len(indices)} times)"
+            expected = f"a name no other {KINDS[field]} has (it is given {len(indices)} times)"
             yield Fault((field, indices[0], "name"), name, expected)

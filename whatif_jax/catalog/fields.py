@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, StrictBool
@@ -21,6 +21,7 @@ __all__ = [
     "Texts",
     "Whole",
     "float32",
+    "must",
 ]
 
 Value = TypeVar("Value")
@@ -70,14 +71,19 @@ def _number(value: object) -> float:
     raise ValueError("a finite number that float32 can hold")
 
 
-def _not_empty(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    if not values:
-        raise ValueError("a list that is not empty")
-    return values
+def must(be: str, holds: Callable[[Value], object]) -> AfterValidator:
+    """Refuses values of which something does not hold, and says what they must be."""
+
+    def check(value: Value) -> Value:
+        if not holds(value):
+            raise ValueError(be)
+        return value
+
+    return AfterValidator(check)
 
 
-NotEmpty = AfterValidator(_not_empty)  # min_length would blame a list of faults only as well
 FLOAT32 = BeforeValidator(_number)
+NotEmpty = must("a list that is not empty", bool)  # min_length counts without what has faults
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[Mapping[str, Text], AfterValidator(FrozenMapping)]
 Name = Annotated[str, Field(pattern=r"^[^\s/{}]([^/{}\n\r\t]*[^\s/{}])?$")]

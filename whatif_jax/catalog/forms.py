@@ -11,10 +11,10 @@ References:
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from .entry import Entry
-from .fields import Number
+from .fields import Number, must
 
 __all__ = [
     "FORMS",
@@ -119,16 +119,11 @@ class ConstantPlusPower(Response):
     ratio_formula = "1 + coefficient*f^exponent"
     note = "divided by its value at f = 1"
 
-    coefficient: Number
+    coefficient: Annotated[
+        Number, must("a number other than -1, as r(1) divides", lambda c: c != -1)
+    ]
     """A number other than -1: the scale of the power."""
     exponent: Exponent
-
-    @field_validator("coefficient")
-    @classmethod
-    def _divides(cls, coefficient: float) -> float:
-        if coefficient == -1:
-            raise ValueError("a number other than -1, as r(1) divides the response")
-        return coefficient
 
     def _slopes(self) -> tuple[float, ...]:
         return (self.coefficient * self.exponent * (1.0 + self.coefficient),)
@@ -207,17 +202,5 @@ class Pivot(Response):
     slope: Slope
 
 
-_ALL = (
-    Power,
-    Linear,
-    PowerLinear,
-    ConstantPlusPower,
-    ReflectedCubic,
-    Exponential,
-    CosineSquared,
-    SignedPower,
-    Proportional,
-    Pivot,
-)
-FORMS: Mapping[str, type[Response]] = {form.form: form for form in _ALL}
-"""Every form by its name in a file."""
+FORMS: Mapping[str, type[Response]] = {form.form: form for form in Response.__subclasses__()}
+"""Every form above, by its name in a file."""

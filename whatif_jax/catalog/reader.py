@@ -5,19 +5,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from .entry import Legend, Table
+from .entry import KINDS, Legend, Table
 from .errors import CatalogError, Problem
 from .system import System, SystemTable, resolve_system
 
 __all__ = ["read_system"]
-
-_KINDS = {
-    "covariates": "covariate",
-    "classes": "class",
-    "targets": "target",
-    "contexts": "context",
-    "settings": "setting",
-}
 
 
 def read_system(path: Path) -> System:
@@ -66,10 +58,10 @@ def _place(path: tuple[str | int, ...], document: object) -> tuple[str, str]:
     entry, field = "file", ""
     for part in path:
         document = _at(document, part)
-        if isinstance(part, int) and field in _KINDS:
+        if isinstance(part, int) and field in KINDS:
             name = _at(document, "names") or _at(document, "name")
             known = isinstance(name, str | list) and name
-            entry = f"{_KINDS[field]} {repr(name) if known else f'number {part + 1}'}"
+            entry = f"{KINDS[field]} {repr(name) if known else f'number {part + 1}'}"
             field = ""
         elif isinstance(part, int):
             field += f"[{part}]"

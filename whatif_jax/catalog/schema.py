@@ -11,35 +11,25 @@ References:
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator
-
 from .effects import Secondary
 from .entry import Fault, Legend, Sourced, Table, listed, merged, repeated
-from .fields import Count, Flag, Name, NotEmpty, NotNegative, Number, Share, Text, Whole
+from .fields import Count, Flag, Name, NotEmpty, NotNegative, Number, Share, Text, Whole, must
 
 __all__ = ["Axes", "ContextPair", "Covariate", "Pools", "Setting", "TargetClass"]
 
 
-def _not_zero(value: float) -> float:
-    if value == 0:
-        raise ValueError("a number other than 0, as factors scale it")
-    return value
-
-
-def _rising(values: tuple[int, ...]) -> tuple[int, ...]:
-    if not values or values != tuple(sorted(set(values))):
-        raise ValueError("rising whole numbers, each 1 or more")
-    return values
-
-
-def _bounds(values: tuple[float, ...]) -> tuple[float, ...]:
-    if len(values) != 2 or values[0] >= values[1]:
-        raise ValueError("two numbers, the lower first")
-    return values
-
-
-Rising = Annotated[tuple[Count, ...], AfterValidator(_rising)]
-Bounds = Annotated[tuple[Number, ...], AfterValidator(_bounds)]
+Rising = Annotated[
+    tuple[Count, ...],
+    NotEmpty,
+    must(
+        "rising whole numbers, each 1 or more", lambda values: list(values) == sorted(set(values))
+    ),
+]
+Bounds = Annotated[
+    tuple[Number, ...],
+    must("two numbers, the lower first", lambda pair: len(pair) == 2 and pair[0] < pair[1]),
+]
+NotZero = Annotated[Number, must("a number other than 0, as factors scale it", bool)]
 Defaults = Mapping[str, object]
 
 
@@ -60,7 +50,7 @@ class Covariate(Sourced):
 
     name: Name
     """A string without "/", "{" and "}": its name."""
-    base: Annotated[Number, AfterValidator(_not_zero)]
+    base: NotZero
     """A number other than 0: its value outside events, in `unit`, which events multiply."""
     unit: Text
     """A string: the unit of its values, "1" for a plain number."""
@@ -178,5 +168,5 @@ class Axes(Sourced):
     @classmethod
     def prepared(cls, table: Table, legend: Legend, faults: list[Fault]) -> Table:
         """No two contexts have one name."""
-        faults += repeated(table, "contexts", "context")
+        faults += repeated(table, "contexts")
         return super().prepared(table, legend, faults)

@@ -10,22 +10,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from .effects import Primary
 from .entry import Fault, Legend, Sourced, Table, listed, merged, names_of, refusal, repeated
 from .errors import CatalogError, Problem, one_of
-from .fields import Count, Flag, FrozenMapping, Name, NotEmpty, Positive, Text, Texts
+from .fields import Count, Flag, FrozenMapping, Name, NotEmpty, Positive, Text, Texts, must
 from .schema import Axes, Covariate, Defaults, Pools, Setting, TargetClass
 from .targets import Target, TargetTable, resolve_target
 
 __all__ = ["System", "SystemTable", "resolve_system"]
-
-
-def _named(path: Path) -> Path:
-    if not path.name:
-        raise ValueError("the path of a file")
-    return path
 
 
 class SystemTable(Sourced):
@@ -49,7 +43,7 @@ class SystemTable(Sourced):
     """A whole number: the steps of the baseline, which are the rows of its parquet."""
     requires_flow: Flag = False
     """true: a past event fails where the baseline is near 0, as in pipes that a pump can stop."""
-    baseline: Annotated[Path, AfterValidator(_named)]
+    baseline: Annotated[Path, must("the path of a file", lambda path: path.name)]
     """The path, from this file, of a parquet with a float32 column a target, without gaps."""
     legend: Texts = Field(default_factory=lambda: FrozenMapping({}))
     """A table of letters for the origin of constants, with their meanings; "own" by default."""
@@ -73,12 +67,8 @@ class SystemTable(Sourced):
     @classmethod
     def prepared(cls, table: Table, legend: Legend, faults: list[Fault]) -> Table:
         """Defaults go into covariates and primaries; names are each one's own, and known."""
-        for field, kind in (
-            ("covariates", "covariate"),
-            ("classes", "class"),
-            ("targets", "target"),
-        ):
-            faults += repeated(table, field, kind)
+        for field in ("covariates", "classes", "targets"):
+            faults += repeated(table, field)
         if isinstance(table.get("classes"), list):
             faults += _class_faults(table)
         defaults = table.get("covariate_defaults", {})
