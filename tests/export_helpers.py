@@ -82,7 +82,7 @@ def draw(system: System, rows: list[dict]) -> None:
                     "future": future,
                     "window_start": window,
                     "event_starts": starts,
-                    "covariates": list(system.covariates_for(name, k)),
+                    "covariates": list(system.target(name).covariates[:k]),
                     "factors": factors,
                     "future_factors": future_factors,
                 }

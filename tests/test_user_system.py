@@ -115,6 +115,15 @@ def test_baseline_files_that_do_not_hold_what_they_must(tmp_path, change, messag
         load_systems([tmp_path / "brewery.toml"])
 
 
+def test_rows_are_counted_before_anything_as_long_as_steps_is_made(tmp_path, folder, monkeypatch):
+    text = FILE.read_text("utf-8").replace("steps = 2880 ", "steps = 2147483647 ")
+    (tmp_path / "brewery.toml").write_text(text, "utf-8")
+    shutil.copy(folder / "brewery.parquet", tmp_path)
+    monkeypatch.setattr(np, "zeros", lambda shape, *_: pytest.fail(f"zeros of {shape}"))
+    with pytest.raises(CatalogError, match="rows = 2880; expected steps = 2147483647"):
+        load_systems([tmp_path / "brewery.toml"])
+
+
 def test_systems_that_are_not_there_or_never_vary(tmp_path):
     with pytest.raises(CatalogError, match="systems: name = 'nope'; expected one of 'opendc'"):
         TaskStream(0, 4, systems=["nope"])

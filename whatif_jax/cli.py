@@ -3,6 +3,7 @@
 Imports what a command needs inside it, so that `--help` and `describe` start in a moment.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -74,8 +75,20 @@ def describe(
         str | None,
         typer.Argument(help="A system, a target, system/target, or a catalog file."),
     ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of catalog files, for editors.")
+    ] = False,
 ) -> None:
     """Print the catalog: systems, targets, covariates, responses, and where each comes from."""
+    if schema:
+        from .catalog.json_schema import file_schema
+
+        if name is not None:
+            raise ValueError(
+                f"--schema: given with {name!r}; expected no name, as all files share it"
+            )
+        typer.echo(json.dumps(file_schema(), indent=2))
+        return
     from .catalog import describe as text
 
     typer.echo(text(name))

@@ -32,8 +32,9 @@ def test_loads(brewery):
     assert found.baseline == brewery.with_name("brewery.parquet")
     assert found.source == brewery
     assert [target.name for target in found.targets] == ["cooling_power", "tank_temperature"]
-    assert found.covariates_for("cooling_power", 2) == ("coolant_flow", "ambient_temperature")
-    assert found.covariates_for("tank_temperature", 2) == ("ambient_temperature", "coolant_flow")
+    cooling, tank = (target.covariates for target in found.targets)
+    assert cooling == ("coolant_flow", "ambient_temperature")
+    assert tank == ("ambient_temperature", "coolant_flow")
     assert found.covariate("coolant_flow").base == 12
     assert found.covariate_index("ambient_temperature") == 1
     target = found.target("tank_temperature")

@@ -1,6 +1,5 @@
 """Exports read back with the libraries they are for: fev, GluonTS, mlcroissant."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -258,14 +257,14 @@ def test_files_of_one_group_are_split(monkeypatch):
      (0.5, "500ms"), (0.000001, "1us")],
 )  # fmt: skip
 def test_frequencies(seconds, text):
-    system = dataclasses.replace(small_suite().catalog[0], step_seconds=seconds)
+    system = small_suite().catalog[0].model_copy(update={"step_seconds": seconds})
     assert frequency(system) == text
     pandas = pytest.importorskip("pandas")
     assert pandas.tseries.frequencies.to_offset(text) == pandas.Timedelta(seconds=seconds)
 
 
 def test_a_step_finer_than_timestamps_is_refused():
-    system = dataclasses.replace(small_suite().catalog[0], step_seconds=1e-7)
+    system = small_suite().catalog[0].model_copy(update={"step_seconds": 1e-7})
     with pytest.raises(ExportError, match=r"step_seconds: 1e-07 \(.*\); expected whole micro"):
         step_microseconds(system)
 

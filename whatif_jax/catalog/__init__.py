@@ -1,22 +1,17 @@
 """Systems as data: targets, covariates and responses with their provenance (whatif-v1.md §1-§5).
 
-Importing this starts no JAX backend.
+Importing this imports no JAX.
 """
 
+from . import forms
 from .builtin import builtin_systems, load_system
 from .description import describe
+from .effects import Primary, Secondary
 from .errors import CatalogError
-from .schema import (
-    Axes,
-    ContextPair,
-    Covariate,
-    Primary,
-    Response,
-    Secondary,
-    System,
-    Target,
-    TargetClass,
-)
+from .forms import Response
+from .schema import Axes, ContextPair, Covariate, TargetClass
+from .system import System
+from .targets import Target
 
 __all__ = [
     "Axes",
@@ -31,5 +26,6 @@ __all__ = [
     "TargetClass",
     "builtin_systems",
     "describe",
+    "forms",
     "load_system",
 ]

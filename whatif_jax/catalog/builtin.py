@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from .errors import CatalogError, Problem, one_of
-from .loader import read_system
-from .schema import System
+from .reader import read_system
+from .system import System
 
 __all__ = ["builtin_systems", "load_system"]
 

@@ -3,16 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["MISSING", "CatalogError", "Problem", "one_of"]
-
-
-class _Missing:
-    def __reduce__(self) -> str:
-        return "MISSING"
-
-
-MISSING = _Missing()
-"""Stands for the value of a field that is not there."""
+__all__ = ["CatalogError", "Problem", "one_of"]
 
 _LONGEST_VALUE = 100
 _MOST_NAMES = 12
@@ -20,7 +11,7 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault in one field of one entry of one file."""
+    """One fault in one field of one entry of one file; the value is None where it is missing."""
 
     file: str
     entry: str
@@ -29,13 +20,10 @@ class Problem:
     expected: str
 
     def __str__(self) -> str:
-        if self.value is MISSING:
-            value = "is missing"
-        else:
-            text = repr(self.value)
-            if len(text) > _LONGEST_VALUE:
-                text = text[: _LONGEST_VALUE - 3] + "..."
-            value = f"= {text}"
+        text = repr(self.value)
+        if len(text) > _LONGEST_VALUE:
+            text = text[: _LONGEST_VALUE - 3] + "..."
+        value = "is missing" if self.value is None else f"= {text}"
         return f"{self.file}: {self.entry}: {self.field} {value}; expected {self.expected}"
 
 
@@ -60,12 +48,10 @@ def one_of(names: Iterable[str], given: object = None) -> str:
     accepted = list(names)
     if not accepted:
         return "nothing (there are none)"
-    hint = ""
-    if isinstance(given, str):
-        import difflib
+    import difflib
 
-        near = difflib.get_close_matches(given, accepted, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+    near = difflib.get_close_matches(given, accepted, n=1) if isinstance(given, str) else []
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
     listed = ", ".join(repr(name) for name in accepted[:_MOST_NAMES])
     if len(accepted) > _MOST_NAMES:
         listed += f" and {len(accepted) - _MOST_NAMES} more"

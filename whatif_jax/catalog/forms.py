@@ -1,164 +1,206 @@
-"""The response forms of whatif-v1.md §3 as data: names, parameters, defaults and printed formulas.
+"""The forms of a response: their constants, their formulas, and which way they go.
 
-``whatif_jax.responses`` evaluates them; here they are only named, so that a system's file can be
-checked and printed without starting JAX. In every formula ``f`` is the covariate's factor, ``y``
-the baseline, ``mean|y|`` the mean of ``|y|`` over the whole baseline, and
-``g(f, p) = sign(f-1)*|f-1|^p``.
+``whatif_jax.tasks`` evaluates them; here they are read, checked and printed without JAX. In every
+formula ``f`` is the covariate's factor, ``y`` the baseline, ``mean|y|`` the mean of ``|y|`` over
+the whole baseline, and ``g(f, p) = sign(f-1)*|f-1|^p``.
+
+References:
+    whatif-v1.md §3.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-__all__ = ["FORMS", "Form", "Parameter", "form_names", "trend"]
+from pydantic import Field
+
+from .entry import Entry
+from .fields import Number, must
+
+__all__ = [
+    "FORMS",
+    "ConstantPlusPower",
+    "CosineSquared",
+    "Exponential",
+    "Linear",
+    "Pivot",
+    "Power",
+    "PowerLinear",
+    "Proportional",
+    "ReflectedCubic",
+    "Response",
+    "SignedPower",
+]
+
+Exponent = Annotated[Number, Field(description="A number: the exponent of f, or of |f-1|.")]
+Rate = Annotated[
+    Number, Field(description="A number: what 1 more of f adds to the exponent or angle.")
+]
+Scale = Annotated[Number, Field(description="A number: the scale of the power.")]
+Slope = Annotated[
+    Number, Field(description="A number: what 1 more of f adds; 0 by default in signed_power.")
+]
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A constant of a form; ``default`` is a number, the name of another constant, or None."""
+class Response(Entry):
+    """A form with its constants: the target under a primary covariate, r(f) of a secondary one."""
 
-    name: str
-    default: float | str | None = None
+    form: ClassVar[str] = ""
+    ratio_formula: ClassVar[str] = ""  # r(f); empty where no secondary covariate can have the form
+    target_formula: ClassVar[str] = ""  # under a primary covariate; empty where it is y * r(f)
+    note: ClassVar[str] = ""
+    follows: ClassVar[Mapping[str, str]] = {}  # constants that by default are another one
 
-
-@dataclass(frozen=True)
-class Form:
-    """A response form: where it may stand, its constants and its formula.
-
-    ``kind`` is "ratio" (as a primary the target is ``y*r(f)``), "offset" (as a primary
-    the formula in ``primary_formula`` is added to y) or "map" (a primary that gives the target
-    itself, and cannot be a secondary).
-    """
-
-    name: str
-    kind: str
-    parameters: tuple[Parameter, ...]
-    primary_formula: str
-    ratio_formula: str | None
-    note: str = ""
+    @classmethod
+    def primary_formula(cls) -> str:
+        """The target under a primary covariate."""
+        return cls.target_formula or f"y * ({cls.ratio_formula})"
 
     @property
-    def as_secondary(self) -> bool:
-        """Whether a secondary covariate may use this form."""
-        return self.ratio_formula is not None
+    def constants(self) -> dict[str, float]:
+        """All constants by name, also those that were left out."""
+        return dict(self)
 
-    def fill(self, constants: Mapping[str, float]) -> dict[str, float]:
-        """All constants of the form, in its order, with the defaults put in."""
-        filled: dict[str, float] = {}
-        for parameter in self.parameters:
-            value = constants.get(parameter.name, parameter.default)
-            if isinstance(value, str):
-                value = filled[value]
-            if value is None:
-                raise ValueError(f"form {self.name!r} needs the constant {parameter.name!r}")
-            filled[parameter.name] = float(value)
-        return filled
+    def trend(self) -> int:
+        """1 where it rises with its factor, -1 where it falls, 0 where it may do either."""
+        signs = {1 if slope > 0 else -1 for slope in self._slopes() if slope}
+        return signs.pop() if len(signs) == 1 else 0
+
+    def _slopes(self) -> tuple[float, ...]:
+        """Numbers with the signs of the parts' slopes, for a baseline above 0."""
+        return ()
 
 
-def _ratio(name: str, formula: str, *parameters: Parameter, note: str = "") -> Form:
-    return Form(name, "ratio", parameters, f"y * ({formula})", formula, note)
+class Power(Response):
+    """A power of the factor."""
+
+    form = "power"
+    ratio_formula = "f^exponent"
+    note = "for f < 1 the exponent is exponent_below"
+    follows: ClassVar[Mapping[str, str]] = {"exponent_below": "exponent"}
+
+    exponent: Exponent
+    exponent_below: Number = Field(default_factory=lambda constants: constants.get("exponent"))
+    """A number: the exponent of f where f < 1; by default `exponent`."""
+
+    def _slopes(self) -> tuple[float, ...]:
+        return self.exponent, self.exponent_below
 
 
-_POWER = _ratio(
-    "power",
-    "f^exponent",
-    Parameter("exponent"),
-    Parameter("exponent_below", "exponent"),
-    note="for f < 1 the exponent is exponent_below",
-)
-_LINEAR = _ratio("linear", "1 + slope*(f-1)", Parameter("slope"))
-_POWER_LINEAR = _ratio(
-    "power_linear",
-    "1 + scale*(f^exponent-1) + slope*(f-1)",
-    Parameter("scale"),
-    Parameter("exponent"),
-    Parameter("slope"),
-)
-_CONSTANT_PLUS_POWER = _ratio(
-    "constant_plus_power",
-    "1 + coefficient*f^exponent",
-    Parameter("coefficient"),
-    Parameter("exponent"),
-    note="divided by its value at f = 1",
-)
-_REFLECTED_CUBIC = _ratio("reflected_cubic", "(2-f)^3")
-_EXPONENTIAL = _ratio("exponential", "exp(rate*(f-1))", Parameter("rate"))
-_COSINE_SQUARED = _ratio(
-    "cosine_squared",
-    "cos(clip(rate*(f-1), -rate, +rate))^2",
-    Parameter("rate"),
-    note="largest at f = 1: a change either way lowers it",
-)
-_SIGNED_POWER = Form(
-    "signed_power",
-    "offset",
-    (Parameter("scale"), Parameter("exponent"), Parameter("slope", 0.0)),
-    "y + scale*g(f, exponent) + slope*(f-1)",
-    "1 + scale*g(f, exponent) + slope*(f-1)",
-    note="g(f, p) = sign(f-1)*|f-1|^p; as a primary, scale and slope are in the target's unit",
-)
-_PROPORTIONAL = Form(
-    "proportional",
-    "map",
-    (Parameter("overhead"),),
-    "f*y + overhead*mean|y|*(f-1)",
-    None,
-)
-_PIVOT = Form(
-    "pivot",
-    "map",
-    (Parameter("pivot"), Parameter("slope")),
-    "pivot + (y-pivot)*f + slope*(f-1)",
-    None,
-    note="pivot and slope are in the target's unit",
-)
+class Linear(Response):
+    """A straight line."""
 
-FORMS: Mapping[str, Form] = {
-    form.name: form
-    for form in (
-        _POWER,
-        _LINEAR,
-        _POWER_LINEAR,
-        _CONSTANT_PLUS_POWER,
-        _REFLECTED_CUBIC,
-        _EXPONENTIAL,
-        _COSINE_SQUARED,
-        _SIGNED_POWER,
-        _PROPORTIONAL,
-        _PIVOT,
-    )
-}
-"""Every form by name (whatif-v1.md §3)."""
+    form = "linear"
+    ratio_formula = "1 + slope*(f-1)"
+
+    slope: Slope
+
+    def _slopes(self) -> tuple[float, ...]:
+        return (self.slope,)
 
 
-def form_names(*, secondary: bool = False) -> tuple[str, ...]:
-    """Names of the forms, or of those a secondary covariate may use."""
-    return tuple(name for name, form in FORMS.items() if form.as_secondary or not secondary)
+class PowerLinear(Response):
+    """A power and a straight line."""
+
+    form = "power_linear"
+    ratio_formula = "1 + scale*(f^exponent-1) + slope*(f-1)"
+
+    scale: Scale
+    exponent: Exponent
+    slope: Slope
+
+    def _slopes(self) -> tuple[float, ...]:
+        return self.scale * self.exponent, self.slope
 
 
-def trend(name: str, constants: Mapping[str, float]) -> int:
-    """1 where the response rises with its factor, -1 where it falls, 0 where it may do either.
+class ConstantPlusPower(Response):
+    """A constant and a power."""
 
-    ``constants`` are complete (see :meth:`Form.fill`) and the baseline is taken as positive.
-    """
-    c = constants
-    match name:
-        case "power":
-            slopes = [c["exponent"], c["exponent_below"]]
-        case "linear":
-            slopes = [c["slope"]]
-        case "power_linear":
-            slopes = [c["scale"] * c["exponent"], c["slope"]]
-        case "constant_plus_power":
-            slopes = [c["coefficient"] * c["exponent"] * (1.0 + c["coefficient"])]
-        case "reflected_cubic":
-            slopes = [-1.0]
-        case "exponential":
-            slopes = [c["rate"]]
-        case "signed_power":
-            slopes = [c["scale"] * c["exponent"], c["slope"]]
-        case "proportional":
-            slopes = [1.0, c["overhead"]]
-        case _:
-            return 0
-    signs = {1 if slope > 0 else -1 for slope in slopes if slope}
-    return signs.pop() if len(signs) == 1 else 0
+    form = "constant_plus_power"
+    ratio_formula = "1 + coefficient*f^exponent"
+    note = "divided by its value at f = 1"
+
+    coefficient: Annotated[
+        Number, must("a number other than -1, as r(1) divides", lambda c: c != -1)
+    ]
+    """A number other than -1: the scale of the power."""
+    exponent: Exponent
+
+    def _slopes(self) -> tuple[float, ...]:
+        return (self.coefficient * self.exponent * (1.0 + self.coefficient),)
+
+
+class ReflectedCubic(Response):
+    """A cubic, with no constants."""
+
+    form = "reflected_cubic"
+    ratio_formula = "(2-f)^3"
+
+    def _slopes(self) -> tuple[float, ...]:
+        return (-1.0,)
+
+
+class Exponential(Response):
+    """An exponential."""
+
+    form = "exponential"
+    ratio_formula = "exp(rate*(f-1))"
+
+    rate: Rate
+
+    def _slopes(self) -> tuple[float, ...]:
+        return (self.rate,)
+
+
+class CosineSquared(Response):
+    """A squared cosine."""
+
+    form = "cosine_squared"
+    ratio_formula = "cos(clip(rate*(f-1), -rate, +rate))^2"
+    note = "largest at f = 1: a change either way lowers it"
+
+    rate: Rate
+
+
+class SignedPower(Response):
+    """A power of the change, with its sign; under a primary covariate an offset."""
+
+    form = "signed_power"
+    ratio_formula = "1 + scale*g(f, exponent) + slope*(f-1)"
+    target_formula = "y + scale*g(f, exponent) + slope*(f-1)"
+    note = "g(f, p) = sign(f-1)*|f-1|^p; as a primary, scale and slope are in the target's unit"
+
+    scale: Scale
+    exponent: Exponent
+    slope: Slope = Field(default_factory=float)
+
+    def _slopes(self) -> tuple[float, ...]:
+        return self.scale * self.exponent, self.slope
+
+
+class Proportional(Response):
+    """The target in proportion to the factor, and an overhead."""
+
+    form = "proportional"
+    target_formula = "f*y + overhead*mean|y|*(f-1)"
+
+    overhead: Number
+    """A number: what 1 more of f adds besides, in means of |y|."""
+
+    def _slopes(self) -> tuple[float, ...]:
+        return 1.0, self.overhead
+
+
+class Pivot(Response):
+    """The target's distance from a pivot in proportion to the factor."""
+
+    form = "pivot"
+    target_formula = "pivot + (y-pivot)*f + slope*(f-1)"
+    note = "pivot and slope are in the target's unit"
+
+    pivot: Number
+    """A number: the value of the target that factors leave alone, in its unit."""
+    slope: Slope
+
+
+FORMS: Mapping[str, type[Response]] = {form.form: form for form in Response.__subclasses__()}
+"""Every form above, by its name in a file."""

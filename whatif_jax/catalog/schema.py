@@ -1,278 +1,172 @@
-"""The catalog's objects: a system, its targets, covariates and responses (whatif-v1.md §1-§5).
+"""The tables of a catalog file that mean what is written in them.
 
 All are frozen, and provenance is data: every constant's origin is found under the constant's own
-name in the ``provenance`` of the object that holds it. The values are keys of the system's
-``legend`` ("P" is printed in the paper, "R" is reconstructed).
+name in the ``provenance`` of the object that holds it, as a letter of the system's ``legend``
+("P" is printed in the paper, "R" is reconstructed).
+
+References:
+    whatif-v1.md §1-§5.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
 
-from .errors import CatalogError, Problem, one_of
+from .effects import Secondary
+from .entry import Fault, Legend, Sourced, Table, listed, merged, repeated
+from .fields import Count, Flag, Name, NotEmpty, NotNegative, Number, Share, Text, Whole, must
 
-__all__ = [
-    "Axes",
-    "ContextPair",
-    "Covariate",
-    "FrozenMapping",
-    "Primary",
-    "Response",
-    "Rule",
-    "Secondary",
-    "Setting",
-    "System",
-    "Target",
-    "TargetClass",
+__all__ = ["Axes", "ContextPair", "Covariate", "Pools", "Setting", "TargetClass"]
+
+
+Rising = Annotated[
+    tuple[Count, ...],
+    NotEmpty,
+    must(
+        "rising whole numbers, each 1 or more", lambda values: list(values) == sorted(set(values))
+    ),
 ]
-
-Value = TypeVar("Value")
-
-
-class FrozenMapping(Mapping[str, Value]):
-    """A mapping that cannot change, so that what holds it can be hashed and pickled."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, Value] | None = None) -> None:
-        self._items: dict[str, Value] = dict(items or {})
-
-    def __getitem__(self, key: str) -> Value:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FrozenMapping, (self._items,)
+Bounds = Annotated[
+    tuple[Number, ...],
+    must("two numbers, the lower first", lambda pair: len(pair) == 2 and pair[0] < pair[1]),
+]
+NotZero = Annotated[Number, must("a number other than 0, as factors scale it", bool)]
+Defaults = Mapping[str, object]
 
 
-@dataclass(frozen=True)
-class Response:
-    """A form of ``whatif_jax.catalog.forms`` with all its constants (defaults filled in).
+class Setting(Sourced):
+    """One fact of a system's base setting."""
 
-    ``acts`` is "always", "below" (only where f < 1) or "above" (only where f > 1). ``provenance``
-    has the key "form", "acts" where it is not "always", and one key a constant.
-    """
+    sources = ("text",)
 
-    form: str
-    constants: Mapping[str, float]
-    acts: str
-    provenance: Mapping[str, str]
+    text: Text
+    """A string: the fact."""
 
 
-@dataclass(frozen=True)
-class Covariate:
-    """What an event sets: base value in its unit, and its factor's shape (whatif-v1.md §2, §4)."""
+class Covariate(Sourced):
+    """What an event sets."""
 
-    name: str
-    base: float
-    unit: str
-    shape: str
-    groups: tuple[str, ...]
-    provenance: Mapping[str, str]
+    sources = ("base", "shape")
+    optional_sources = ("groups",)
+
+    name: Name
+    """A string without "/", "{" and "}": its name."""
+    base: NotZero
+    """A number other than 0: its value outside events, in `unit`, which events multiply."""
+    unit: Text
+    """A string: the unit of its values, "1" for a plain number."""
+    shape: Literal["step", "bell", "ramp", "half_sine"]
+    """One of "step", "bell", "ramp" and "half_sine": how its factor leaves 1 in an event."""
+    groups: tuple[Text, ...] = ()
+    """Names of groups by which secondary effects can take it; none by default."""
     note: str = ""
+    """A remark to print beside it."""
 
 
-@dataclass(frozen=True)
-class Primary:
-    """The covariate a target follows, and how (whatif-v1.md §3, first table)."""
+class TargetClass(Sourced):
+    """How effects of several covariates join, and what those beside a primary one do."""
 
-    covariate: str
-    response: Response
-    direction: str
-    provenance: Mapping[str, str]
-    note: str = ""
+    sources = ("combine", "damping", "floor")
+    optional_sources = ("clip",)
 
-
-@dataclass(frozen=True)
-class Secondary:
-    """One further covariate's effect on a target (whatif-v1.md §3, second table).
-
-    Multiply class: a factor max(floor, 1 + s*weight*(r(f)/r(1) - 1)). Add class: adds
-    s*weight*(r(f)/r(1) - 1), times the mean of |y| where ``offset_scale`` is "mean", and in
-    the target's unit where it is "target". In a multiply class ``offset_scale`` is "none".
-    """
-
-    covariate: str
-    weight: float
-    response: Response
-    direction: str
-    offset_scale: str
-    provenance: Mapping[str, str]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One line of a class's table of secondary effects, before it is resolved for a target.
-
-    ``selector`` says which covariates it takes and ``weight`` is a number or a rule, as text.
-    """
-
-    selector: str
-    weight: str
-    response: Response
-    direction: str
-    offset_scale: str
-    provenance: Mapping[str, str]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class TargetClass:
-    """How effects of several covariates join (whatif-v1.md §3): combine is "multiply" or "add"."""
-
-    name: str
-    combine: str
-    damping: float
-    floor: float
-    clip: tuple[float, float] | None
-    provenance: Mapping[str, str]
+    name: Text = ""
+    """Its name, which targets give as their `class`."""
+    names: tuple[Text, ...] | None = None
+    """The names of classes that are alike in all else, instead of `name`."""
     description: str = ""
-    rules: tuple[Rule, ...] = ()
+    """What its targets are."""
+    combine: Literal["multiply", "add"]
+    """Either "multiply" or "add": how secondary effects join the target."""
+    damping: NotNegative = 0.5
+    """How much joint effects weaken one another, from 0, not at all; 0.5 by default."""
+    floor: Share = 0.05
+    """The least factor of an effect in a class that multiplies; 0.05 by default."""
+    clip: Bounds | None = None
+    """Bounds [lower, upper] of the target, in its unit; none by default."""
+    primary_defaults: Defaults | None = None
+    """A table: fields that the `primary` of its targets may leave out."""
+    secondary_defaults: Defaults | None = None
+    """A table: fields that its secondary effects may leave out."""
+    secondary: tuple[Secondary, ...] = ()
+    """A list of tables: what other covariates do; of several that take one the first counts."""
+
+    @classmethod
+    def prepared(cls, table: Table, legend: Legend, faults: list[Fault]) -> Table:
+        """Defaults go into the secondary effects; some fields stand in some places only."""
+        if ("name" in table) == ("names" in table):
+            expected = "either a string that is not empty, or names = [several]"
+            faults.append(Fault(("name",), table.get("name"), expected))
+        combine, defaults = table.get("combine"), table.get("secondary_defaults", {})
+        if combine == "add":
+            defaults = merged({"offset_scale": "target"}, defaults)
+        effects = [merged(defaults, effect) for effect in listed(table, "secondary")]
+        for index, effect in enumerate(effects):
+            wrong = {}
+            if index + 1 < len(effects):
+                wrong["others"] = "the last effect of its class, as it takes all that remain"
+            if combine == "multiply":
+                wrong["offset_scale"] = "no such field in a class that multiplies"
+            for name, expected in wrong.items():
+                if isinstance(effect, dict) and name in effect:
+                    faults.append(Fault(("secondary", index, name), effect[name], expected))
+        changed = {**table, "secondary": effects} if effects else table
+        return super().prepared(changed, legend, faults)
+
+    def each(self) -> list[Self]:
+        """A class for each name, without the defaults, which have been put in."""
+        done = {"names": None, "primary_defaults": None, "secondary_defaults": None}
+        names = self.names or (self.name,)
+        return [self.model_copy(update={**done, "name": name}) for name in names]
 
 
-@dataclass(frozen=True)
-class Target:
-    """A target with everything resolved for it.
+class Pools(Sourced):
+    """The factors that past events draw from."""
 
-    ``secondaries`` stand in the system's covariate order without the primary's covariate.
-    ``constant``: the baseline never changes, so the target gives no task (whatif-v1.md §6).
-    ``partial``: the frozen suite keeps only its tasks of at most two events (whatif-v1.md §6).
-    """
+    sources = ("values", "up_only")
 
-    name: str
-    unit: str
-    class_: TargetClass
-    primary: Primary
-    secondaries: tuple[Secondary, ...]
-    pool: tuple[float, ...]
-    up_only: bool
-    constant: bool
-    partial: bool
-    provenance: Mapping[str, str]
-    note: str = ""
-
-    @cached_property
-    def covariates(self) -> tuple[str, ...]:
-        """The primary covariate, then every other that has a response, in the system's order."""
-        return (self.primary.covariate, *(other.covariate for other in self.secondaries))
-
-    def directions(self, k: int | None = None) -> tuple[str, ...]:
-        """Directions of the first ``k`` of :attr:`covariates` (all if None)."""
-        found = (self.primary.direction, *(other.direction for other in self.secondaries))
-        return found[:k]
+    values: tuple[Number, ...]
+    """Numbers above 0, not 1: the factors, some above 1 and, unless `up_only`, some below."""
+    up_only: Flag = False
+    """true: events only raise targets; false (the default): they move them both ways."""
 
 
-@dataclass(frozen=True)
-class ContextPair:
-    """A context and horizon length in steps (whatif-v1.md §5).
+class ContextPair(Sourced):
+    """A length of history and future."""
 
-    ``most_events_longest`` is "most" at the longest event length, where the context grows to hold
-    them; None leaves it to the rule that serves the other lengths.
-    """
+    sources = ("context", "horizon", "fewest_events")
+    optional_sources = ("most_events_longest",)
 
-    name: str
-    context: int
-    horizon: int
-    fewest_events: int
-    most_events_longest: int | None = None
-    provenance: Mapping[str, str] = FrozenMapping()
-
-
-@dataclass(frozen=True)
-class Axes:
-    """What the tasks of a target vary over, and the layout of a history (whatif-v1.md §5)."""
-
-    k: tuple[int, ...]
-    event_lengths: tuple[int, ...]
-    contexts: tuple[ContextPair, ...]
-    gap: int
-    prefix: float
-    end_buffer: float
-    provenance: Mapping[str, str]
+    name: Text
+    """A string: its name."""
+    context: Count
+    """A whole number: steps of the history, more where its events need them."""
+    horizon: Count
+    """A whole number: steps of the future."""
+    fewest_events: Count
+    """A whole number: the fewest events of a history."""
+    most_events_longest: Count | None = None
+    """The most events of the longest length; by default as the rule for other lengths says."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One fact of the system's base setting, and where it comes from."""
+class Axes(Sourced):
+    """What the tasks of a target vary over, and the layout of a history."""
 
-    text: str
-    provenance: str
+    sources = ("k", "event_lengths", "gap", "prefix", "end_buffer")
 
+    k: Rising
+    """Rising whole numbers: of covariates that events move."""
+    event_lengths: Rising
+    """Rising whole numbers: the lengths of events, in steps."""
+    contexts: Annotated[tuple[ContextPair, ...], NotEmpty]
+    """A list of tables: lengths of history and future."""
+    gap: Whole = 32
+    """Steps without an event after each event; 32 by default."""
+    prefix: Share = 0.40
+    """Share of the history before its first event; 0.40 by default."""
+    end_buffer: Share = 0.02
+    """Share of the history after its last event; 0.02 by default."""
 
-@dataclass(frozen=True, eq=False)
-class System:
-    """A whole system as its file describes it (whatif-v1.md §2). Equal only to itself."""
-
-    name: str
-    title: str
-    description: str
-    step_seconds: float
-    steps: int
-    requires_flow: bool
-    targets: tuple[Target, ...]
-    covariates: tuple[Covariate, ...]
-    classes: tuple[TargetClass, ...]
-    axes: Axes
-    pool: tuple[float, ...]
-    up_only: bool
-    pool_provenance: Mapping[str, str]
-    baseline: Path
-    source: Path
-    attribution: str
-    settings: tuple[Setting, ...]
-    legend: Mapping[str, str]
-    provenance: Mapping[str, str]
-
-    @cached_property
-    def _targets(self) -> dict[str, Target]:
-        return {target.name: target for target in self.targets}
-
-    @cached_property
-    def _covariates(self) -> dict[str, int]:
-        return {covariate.name: index for index, covariate in enumerate(self.covariates)}
-
-    def target(self, name: str) -> Target:
-        """The target of that name; raises CatalogError where there is none."""
-        try:
-            return self._targets[name]
-        except KeyError:
-            raise self._unknown("target", name, self._targets) from None
-
-    def covariate(self, name: str) -> Covariate:
-        """The covariate of that name; raises CatalogError where there is none."""
-        return self.covariates[self.covariate_index(name)]
-
-    def covariate_index(self, name: str) -> int:
-        """Place of the covariate in the system's order, from 0."""
-        try:
-            return self._covariates[name]
-        except KeyError:
-            raise self._unknown("covariate", name, self._covariates) from None
-
-    def covariates_for(self, target_name: str, k: int) -> tuple[str, ...]:
-        """The primary and the first ``k - 1`` others that have a response (whatif-v1.md §4)."""
-        names = self.target(target_name).covariates
-        if not 1 <= k <= len(names):
-            expected = f"a whole number from 1 to {len(names)} (covariates with a response)"
-            raise CatalogError(
-                [Problem(self.source.name, f"target {target_name!r}", "k", k, expected)]
-            )
-        return names[:k]
-
-    def _unknown(self, kind: str, name: str, known: Mapping[str, object]) -> CatalogError:
-        entry = f"system {self.name!r}"
-        return CatalogError([Problem(self.source.name, entry, kind, name, one_of(known, name))])
+    @classmethod
+    def prepared(cls, table: Table, legend: Legend, faults: list[Fault]) -> Table:
+        """No two contexts have one name."""
+        faults += repeated(table, "contexts")
+        return super().prepared(table, legend, faults)

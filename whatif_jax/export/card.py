@@ -5,12 +5,12 @@ References:
 """
 
 import collections
-import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..catalog import System, builtin_systems
+from ..catalog.entry import Entry, Sourced
 from ..suites import Suite
 from .columns import KIND, Column
 from .formats import Format
@@ -128,22 +128,21 @@ def _origin(system: System) -> str:
             f"Constants and choices in its catalog by origin: {shares}. {legend}. "
             f"`whatif-jax describe {system.name}` lists them one by one."
         )
-    facts = [f"- {setting.text} [{setting.provenance}]" for setting in system.settings]
+    facts = [f"- {setting.text} [{setting.provenance['text']}]" for setting in system.settings]
     return "\n\n".join([*lines, *(["\n".join(facts)] if facts else [])])
 
 
 def _letters(item: object) -> Iterator[str]:
     """The origin of every constant below a catalog object, each constant once."""
-    if isinstance(item, tuple | list):
+    if isinstance(item, tuple):
         for part in item:
             yield from _letters(part)
-    elif dataclasses.is_dataclass(item):
-        for field in dataclasses.fields(item):
-            value = getattr(item, field.name)
-            if field.name.endswith("provenance"):
-                yield from value.values() if isinstance(value, Mapping) else [value]
-            elif field.name not in ("secondaries", "class_"):  # they repeat the system's classes
-                yield from _letters(value)
+    elif isinstance(item, Entry):
+        if isinstance(item, Sourced):
+            yield from item.provenance.values()
+        for name in type(item).model_fields:
+            if name not in ("secondaries", "class_"):  # they repeat the system's classes
+                yield from _letters(getattr(item, name))
 
 
 def _licence(suite: Suite, present: Sequence[System]) -> str:

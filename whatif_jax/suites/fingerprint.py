@@ -57,15 +57,15 @@ def canonical_response(system: System, name: str) -> str:
     target = system.target(name)
     kind = target.class_
 
-    def response(item: Response) -> list:
-        return [item.form, sorted((k, float(v)) for k, v in item.constants.items()), item.acts]
+    def response(item: Response, acts: str = "always") -> list:
+        return [item.form, sorted((k, float(v)) for k, v in item.constants.items()), acts]
 
     return json.dumps(
         {
             "primary": [target.primary.covariate, response(target.primary.response)],
             "secondaries": [
-                [other.covariate, float(other.weight), response(other.response),
-                 other.offset_scale]
+                [other.covariate, other.weight, response(other.response, other.acts),
+                 other.offset_scale or "none"]
                 for other in target.secondaries
             ],
             "class": [kind.combine, float(kind.damping), float(kind.floor),

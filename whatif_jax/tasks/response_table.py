@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from .._types import Array, Bool, Float, Int
-from ..catalog import Response, System
+from ..catalog import Response, System, forms
 from .responses import TERM_KINDS, ActiveResponse, Terms
 
 __all__ = ["ResponseTable", "build_response_table", "on_device"]
@@ -80,71 +80,68 @@ _NEUTRAL = {
     "deviation_low": -np.inf,
     "deviation_high": np.inf,
 }
-_ACTS = {
+_ACTS: dict[str, dict[str, float]] = {
     "always": {},
     "below": {"deviation_high": 0.0},
     "above": {"deviation_low": 0.0},
 }
 
 
-def _ratio_coefficients(form: str, constants: Mapping[str, float]) -> dict[str, float]:
+def _ratio_coefficients(response: Response) -> dict[str, float]:
     """The catalog's form, as printed there, into the coefficients of r(f)/r(1) - 1."""
-    c = constants
-    match form:
-        case "power":
-            below = c.get("exponent_below", c["exponent"])
+    match response:
+        case forms.Power():
             return {
                 "power_scale": 1.0,
-                "exponent_above": c["exponent"],
-                "exponent_below": below,
+                "exponent_above": response.exponent,
+                "exponent_below": response.exponent_below,
             }
-        case "linear":
-            return {"slope": c["slope"]}
-        case "power_linear":
+        case forms.Linear():
+            return {"slope": response.slope}
+        case forms.PowerLinear():
             return {
-                "power_scale": c["scale"],
-                "exponent_above": c["exponent"],
-                "exponent_below": c["exponent"],
-                "slope": c["slope"],
+                "power_scale": response.scale,
+                "exponent_above": response.exponent,
+                "exponent_below": response.exponent,
+                "slope": response.slope,
             }
-        case "constant_plus_power":
+        case forms.ConstantPlusPower():
             return {
-                "power_scale": c["coefficient"] / (1.0 + c["coefficient"]),
-                "exponent_above": c["exponent"],
-                "exponent_below": c["exponent"],
+                "power_scale": response.coefficient / (1.0 + response.coefficient),
+                "exponent_above": response.exponent,
+                "exponent_below": response.exponent,
             }
-        case "reflected_cubic":
+        case forms.ReflectedCubic():
             return {"cubic_scale": 1.0}
-        case "exponential":
-            return {"exponential_scale": 1.0, "exponential_rate": c["rate"]}
-        case "cosine_squared":
-            return {"cosine_scale": 1.0, "cosine_rate": c["rate"]}
-        case "signed_power":
+        case forms.Exponential():
+            return {"exponential_scale": 1.0, "exponential_rate": response.rate}
+        case forms.CosineSquared():
+            return {"cosine_scale": 1.0, "cosine_rate": response.rate}
+        case forms.SignedPower():
             return {
-                "power_scale": c["scale"],
-                "exponent_above": c["exponent"],
-                "exponent_below": c["exponent"],
+                "power_scale": response.scale,
+                "exponent_above": response.exponent,
+                "exponent_below": response.exponent,
                 "of_deviation": True,
-                "slope": c.get("slope", 0.0),
+                "slope": response.slope,
             }
-    raise ValueError(f"form: {form!r} has no evaluation; known forms are in whatif_jax.catalog")
+    raise ValueError(f"form: {response.form!r} has no ratio; known forms are in whatif_jax.catalog")
 
 
 def _primary_coefficients(response: Response) -> tuple[dict[str, float], dict[str, float]]:
     """Ratio coefficients and offsets of a primary response."""
-    c = response.constants
-    match response.form:
-        case "proportional":
-            return {"slope": 1.0}, {"offset_slope_of_mean": c["overhead"]}
-        case "pivot":  # pivot + (y-pivot)*f = f*y - pivot*(f-1)
-            return {"slope": 1.0}, {"offset_slope": c["slope"] - c["pivot"]}
-        case "signed_power":
+    match response:
+        case forms.Proportional():
+            return {"slope": 1.0}, {"offset_slope_of_mean": response.overhead}
+        case forms.Pivot():  # pivot + (y-pivot)*f = f*y - pivot*(f-1)
+            return {"slope": 1.0}, {"offset_slope": response.slope - response.pivot}
+        case forms.SignedPower():
             return {}, {
-                "offset_scale": c["scale"],
-                "offset_exponent": c["exponent"],
-                "offset_slope": c.get("slope", 0.0),
+                "offset_scale": response.scale,
+                "offset_exponent": response.exponent,
+                "offset_slope": response.slope,
             }
-    return _ratio_coefficients(response.form, c), {}
+    return _ratio_coefficients(response), {}
 
 
 def _kinds(terms: Mapping[str, np.ndarray], rows: np.ndarray) -> tuple[str, ...]:
@@ -200,15 +197,14 @@ def build_response_table(
         column = system.covariate_index(target.primary.covariate)
         is_primary[row, column] = True
         ratio, offsets = _primary_coefficients(target.primary.response)
-        for name, value in (ratio | _ACTS[target.primary.response.acts]).items():
+        for name, value in ratio.items():
             terms[name][row, column] = value
         for name, value in offsets.items():
             per_target[name][row] = value
         for secondary in target.secondaries:
             column = system.covariate_index(secondary.covariate)
-            response = secondary.response
-            ratio = _ratio_coefficients(response.form, response.constants)
-            for name, value in (ratio | _ACTS[response.acts]).items():
+            ratio = _ratio_coefficients(secondary.response)
+            for name, value in (ratio | _ACTS[secondary.acts]).items():
                 terms[name][row, column] = value
             weight[row, column] = secondary.weight
             in_mean_units[row, column] = secondary.offset_scale == "mean"

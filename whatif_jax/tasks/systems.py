@@ -136,6 +136,7 @@ def load_systems(
     loaded = _distinct(systems)
     dtype = np.dtype(dtype or jnp.result_type(float))
     most = max(max(item.axes.k) for item in loaded) if max_covariates is None else max_covariates
+    series_of = {item.name: read_series(item) for item in loaded}  # are as long as `steps` says
     rows = [(item, target) for item in loaded for target in item.targets]
     count, width = len(rows), max(len(item.covariates) for item in loaded)
     steps = max(item.steps for item in loaded)
@@ -152,7 +153,6 @@ def load_systems(
         name: []
         for name in ("length", "mean", "peak", "constant", "n_covariates", "n_below", "n_pool")
     }
-    series_of = {item.name: read_series(item) for item in loaded}
     for row, (item, target) in enumerate(rows):
         y = series_of[item.name][target.name]
         values[row, LEFT_PADDING : LEFT_PADDING + item.steps] = y
@@ -163,16 +163,10 @@ def load_systems(
         for column, covariate in enumerate(item.covariates):
             base[row, column] = covariate.base
             shape[row, column] = SHAPES.index(covariate.shape)
-        names = [target.primary.covariate, *(other.covariate for other in target.secondaries)]
-        columns = [item.covariate_index(name) for name in names]
+        columns = [item.covariate_index(name) for name in target.covariates]
         order[row, : len(columns)] = columns
         reachable[row, columns[:most]] = True
-        for column, direction in zip(
-            columns,
-            [target.primary.direction, *(other.direction for other in target.secondaries)],
-            strict=True,
-        ):
-            direct[row, column] = direction == "direct"
+        direct[row, columns] = [direction == "direct" for direction in target.directions()]
         sorted_pool = sorted(target.pool)
         pool[row, : len(sorted_pool)] = sorted_pool
         facts["n_covariates"].append(len(columns))
