@@ -10,7 +10,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 from whatif_jax import CatalogError, TaskStream, cli, load_suite, load_systems
-from whatif_jax.suites.freeze import freeze, read_recipe
+from whatif_jax.suites.freeze import freeze
+from whatif_jax.suites.recipe import read_recipe
 
 FILE = Path(__file__).parent / "data" / "brewery.toml"
 
@@ -82,9 +83,28 @@ def test_a_composition_that_is_not_there_writes_nothing(folder):
     with pytest.raises(ValueError, match=r"brewery: no seed in range\(0, 2\) gives 1 full targets"):
         freeze(folder / "never.parquet", folder / "never.toml", most_seeds=2)
     assert not (folder / "never.parquet").exists()
-    (folder / "bad.toml").write_text('[[systems]]\nname = "brewery.toml"\n')
-    with pytest.raises(ValueError, match="full_targets is None; expected int"):
-        read_recipe(folder / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    "text, faults",
+    [
+        (
+            '[[systems]]\nname = "brewery.toml"\nfull_targets = -1\nseed = 3',
+            ["name: Field required", "systems.0.full_targets: Input should be greater than",
+             "systems.0.partial_tasks: Field required", "systems.0.seed: Extra inputs"],
+        ),
+        ('name = "own"\nsystems = 5', ["systems: Input should be a valid list, not 5"]),
+        ('name = "own"\nsystems = ["a"]', ["systems.0: Input should be a valid dict", "not 'a'"]),
+        ('name = "own"\nsystems = []', ["systems: List should have at least 1 item"]),
+        ("name = ", ["expected TOML in UTF-8"]),
+    ],
+)  # fmt: skip
+def test_a_bad_recipe_says_all_its_faults_in_one_line(tmp_path, text, faults):
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(ValueError, match=r"^/.*/bad\.toml: ") as error:
+        read_recipe(tmp_path / "bad.toml")
+    assert "\n" not in str(error.value)
+    assert [fault for fault in faults if fault not in str(error.value)] == []
 
 
 @pytest.mark.parametrize(

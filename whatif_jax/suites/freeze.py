@@ -6,9 +6,7 @@ References:
 
 import json
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -16,25 +14,9 @@ from ..catalog import load_system
 from ..tasks import load_systems
 from .build import candidates, compose, composition, draw_system, facts, search_seed
 from .manifest import write_manifest
+from .recipe import read_recipe
 
-__all__ = ["freeze", "read_recipe"]
-
-
-def read_recipe(path: Path) -> dict[str, Any]:
-    """Read a recipe.
-
-    Raises:
-        ValueError: a field is missing or of the wrong kind.
-    """
-    with path.open("rb") as file:
-        recipe = tomllib.load(file)
-    for entry in recipe.get("systems", []) or [{}]:
-        for field, kind in (("name", str), ("full_targets", int), ("partial_tasks", int)):
-            if not isinstance(entry.get(field), kind):
-                raise ValueError(
-                    f"{path}: systems: {field} is {entry.get(field)!r}; expected {kind.__name__}"
-                )
-    return recipe
+__all__ = ["freeze"]
 
 
 def freeze(
@@ -53,13 +35,13 @@ def freeze(
         tasks of every target, by system.
 
     Raises:
-        ValueError: a composition was not found within `most_seeds`.
+        ValueError: a fault of the recipe, or a composition not found within `most_seeds`.
     """
     recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
     recipe = read_recipe(recipe_path)
-    systems = [load_system(entry["name"], folder=recipe_path.parent) for entry in recipe["systems"]]
+    systems = [load_system(entry.name, folder=recipe_path.parent) for entry in recipe.systems]
     draws, report, missing = {}, {}, []
-    for item, entry in zip(systems, recipe["systems"], strict=True):
+    for item, entry in zip(systems, recipe.systems, strict=True):
         loaded = load_systems([item])
         with tqdm(total=len(candidates(item)), unit="pair", desc=item.name, disable=None) as bar:
 
@@ -71,8 +53,8 @@ def freeze(
                 draw = search_seed(
                     item,
                     loaded,
-                    full_targets=entry["full_targets"],
-                    partial_tasks=entry["partial_tasks"],
+                    full_targets=entry.full_targets,
+                    partial_tasks=entry.partial_tasks,
                     seeds=range(most_seeds),
                     progress=seed_changed,
                     pairs_done=bar.update,
@@ -98,7 +80,7 @@ def freeze(
     if out is not None:
         table = compose(draws, {item.name: item for item in systems})
         metadata = {
-            "suite": recipe["name"],
+            "suite": recipe.name,
             "seeds": json.dumps({name: draw.seed for name, draw in draws.items()}),
             "composition": json.dumps(report),
         }
