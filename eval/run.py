@@ -1,7 +1,7 @@
 """Running a forecaster over a suite: plan, forecast and score batch by batch, keep, sum up.
 
 References:
-    evaluation/scores.md, §8.
+    evaluation/scores.md.
 """
 
 import contextlib
@@ -164,7 +164,7 @@ def run(
                 )
                 folder.write_part(number, *scored)
                 bar.update(len(batches[number]))
-            return folder.finish({})
+            return folder.finish()
 
 
 def _mixed(count: int) -> list[int]:

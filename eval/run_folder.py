@@ -166,11 +166,8 @@ class RunFolder(HeldFolder):
         self._save(part, self._part(number))
         self.done.add(number)
 
-    def finish(self, summary: Mapping[str, Any]) -> Run:
+    def finish(self) -> Run:
         """Join the parts into the files of a finished run, which then replace them.
-
-        Args:
-            summary: JSON values for people to read.
 
         Raises:
             ResultsError: a batch is missing; or the disk is full or cannot be written.
@@ -195,7 +192,7 @@ class RunFolder(HeldFolder):
             files[FORECASTS_FILE] = forecasts
         for name, table in files.items():
             self._save(table.replace_schema_metadata(metadata), self.path / name)
-        self._about = {**self._about, "metadata": metadata, **summary, "complete": True}
+        self._about = {**self._about, "metadata": metadata, "complete": True}
         self._note()
         self.complete = True
         self._drop_parts()

@@ -195,7 +195,7 @@ def forecast_batch(
     return _numbers(raw, f"forecaster {name}")[:rows], seconds[:rows]
 
 
-def _numbers(values: Any, whose: str) -> Array | np.ndarray:
+def _numbers(values: object, whose: str) -> Array | np.ndarray:
     """As float32; values beyond its range become infinite, which counts as missing."""
     if isinstance(values, jax.Array) and jnp.issubdtype(values.dtype, jnp.floating):
         return values.astype(jnp.float32)

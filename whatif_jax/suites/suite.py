@@ -375,7 +375,7 @@ class Suite:
         return fingerprint_of(self.table, self.catalog, self.systems)
 
 
-def check_batch_size(batch_size: Any) -> None:
+def check_batch_size(batch_size: object) -> None:
     """Refuse what is no batch size; ValueError."""
     if not is_whole(batch_size) or batch_size < 1:
         raise ValueError(f"batch_size: {batch_size!r}; expected an integer >= 1")

@@ -5,7 +5,7 @@ References:
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeGuard
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -101,17 +101,17 @@ class TaskSpec(eqx.Module):
     bucket: Bucket = eqx.field(static=True)
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a plain whole number: Python's or NumPy's, no bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """NumPy's integers as Python's, which are checked; all else as it is."""
     return int(value) if is_whole(value) else value
 
 
-def _future_number(future: Any) -> Any:
+def _future_number(future: object) -> object:
     """The number of a future by name; numbers, traced ones among them, as they are."""
     if isinstance(future, str) and future in FUTURES:
         return FUTURES.index(future)
@@ -120,7 +120,7 @@ def _future_number(future: Any) -> Any:
     return _whole(future)
 
 
-def checked_range(factor_range: Any) -> tuple[float, float] | None:
+def checked_range(factor_range: object) -> tuple[float, float] | None:
     """A range of factors as two floats; ValueError if it is none."""
     if factor_range is None:
         return None

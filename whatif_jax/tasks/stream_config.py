@@ -78,7 +78,7 @@ class StreamConfig:
         systems.check_width(max(k))
         self._set("choices", tuple(self._choices(rows, *pair) for pair in self.buckets))
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _check_batch(self) -> None:
@@ -201,12 +201,13 @@ class StreamConfig:
         return found
 
 
-def _is_number(value: Any) -> bool:
-    real = isinstance(value, int | float | np.integer | np.floating)
-    return real and not isinstance(value, bool) and math.isfinite(value)
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return math.isfinite(value)
 
 
-def _whole_numbers(name: str, given: Any) -> tuple[int, ...]:
+def _whole_numbers(name: str, given: object) -> tuple[int, ...]:
     values = list(given) if np.iterable(given) else []
     if not values or not all(is_whole(value) and value >= 1 for value in values):
         raise ValueError(f"{name}: {given!r}; expected some whole numbers of at least 1")
