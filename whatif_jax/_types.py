@@ -15,7 +15,7 @@ Axes (one letter or word each, used in every annotation):
 * ``targets``, ``covariates``  rows of the loaded catalog
 """
 
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 FloatScalar = Float[Array, ""]
 IntScalar = Int[Array, ""]
@@ -30,4 +30,5 @@ __all__ = [
     "Int",
     "IntScalar",
     "PRNGKeyArray",
+    "UInt32",
 ]

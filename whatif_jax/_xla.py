@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ._types import Array
 
-__all__ = ["apart", "at", "floor_divide"]
+__all__ = ["apart", "at", "floor_divide", "picked"]
 
 Arrays = TypeVar("Arrays")  # a pytree of them
 
@@ -48,6 +48,15 @@ def at(values: Array, index: Array) -> Array:
         index = jnp.broadcast_to(index, (values.shape[0], *index.shape))
         return jax.vmap(at)(values, index)
     return values.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def picked(tables: Arrays, *index: Array) -> Arrays:
+    """leaf[index] of every leaf, for an index known to be inside: no clamping code."""
+
+    def pick(leaf: Array) -> Array:
+        return leaf.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+    return jax.tree.map(pick, tables)
 
 
 def floor_divide(value: Array, divisor: Array) -> Array:

@@ -61,6 +61,8 @@ def explained(error: type[Exception], what: str, path: Path) -> Iterator[None]:
     except OSError as problem:
         reason = problem.strerror or str(problem)  # pyarrow's have a text alone
         expected = "expected a place with room that this user may write into"
+        if isinstance(problem, FileExistsError | NotADirectoryError):
+            reason, expected = "a file is in the way", "expected a folder, or a name not yet taken"
         raise error(f"{what}: {path}: {reason}; {expected}") from problem
 
 
@@ -93,6 +95,10 @@ class HeldFolder:
     def __enter__(self) -> Self:
         with explained(self.error, self.what, self.path):
             self.path.mkdir(parents=True, exist_ok=True)
+        lock = self.path / LOCK
+        ours = not lock.exists()  # else it stays where a folder is refused
+        if lock.is_dir():
+            raise self.error(f"{self.what}: {lock} is a folder; expected a folder without it")
         try:
             self._lock.acquire()
         except Timeout:
@@ -107,6 +113,9 @@ class HeldFolder:
                     left_over.unlink()
                 self.open()
         except BaseException:
+            if ours:
+                with contextlib.suppress(OSError):
+                    lock.unlink(missing_ok=True)
             self._lock.release()
             raise
         return self

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, PRNGKeyArray
+from ..tasks.keys import as_threefry, is_key, random_words
 from .error_table import ErrorTable
 from .statistic import MeanStatistic, Statistic, parts_of
 
@@ -138,10 +139,9 @@ def resample_counts(count: int, resamples: int, *, key: PRNGKeyArray) -> Iterato
     """
     if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
         raise ValueError(f"resamples: {resamples!r}; expected a whole number of at least 1")
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or key.shape:
+    if not is_key(key) or key.shape:
         raise ValueError(f"key: {key!r}; expected a key, whatif_jax.root_key(seed)")
-    return _counts(count, resamples, key)
+    return _counts(count, resamples, as_threefry(key))
 
 
 def _counts(count: int, resamples: int, key: PRNGKeyArray) -> Iterator[np.ndarray]:
@@ -175,7 +175,8 @@ def _blocks(key: PRNGKeyArray, resamples: np.ndarray, blocks: int) -> np.ndarray
 def _bits(key: PRNGKeyArray, resamples: Array, blocks: Array) -> Array:
     def draw(resample: Array, block: Array) -> Array:
         own = jax.random.fold_in(jax.random.fold_in(key, resample), block)
-        return jax.random.bits(own, (_BLOCK,), jnp.uint32)
+        low = jnp.arange(_BLOCK, dtype=jnp.uint32)
+        return random_words(own, jnp.zeros_like(low), low)
 
     return jax.vmap(draw)(resamples, blocks)
 

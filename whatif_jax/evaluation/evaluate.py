@@ -91,10 +91,12 @@ def evaluate_batch(
 
     Raises:
         ForecasterError: an answer of another shape than asked for.
-        ValueError: tasks that the suite has not, or that do not share a bucket and K.
+        ValueError: tasks that the suite has not, that do not share a bucket and K, or whose truth
+            is not finite.
     """
     levels = tuple(float(level) for level in levels)
     batch = suite.batch(task_ids, batch_size)
+    _check_truth(batch)
     answer, took = forecast_batch(forecaster, batch, levels, warmed=warmed)
     columns, quantiles = _score(batch, answer, levels)
     ids = columns["task_id"]
@@ -106,6 +108,17 @@ def evaluate_batch(
     )
 
 
+def _check_truth(batch: TaskBatch) -> None:
+    """Refuse tasks whose truth is not finite: no error of theirs could be right."""
+    for name in ("future", "future_baseline"):
+        values = np.asarray(getattr(batch.task, name))[: batch.rows]  # padding is 0
+        for row, step in np.argwhere(~np.isfinite(values))[:1]:
+            raise ValueError(
+                f"{name}: {values[row, step]} at step {step} of task {batch.task_ids[row]}; "
+                "expected a finite truth (`verify` refuses such tasks)"
+            )
+
+
 def _score(
     batch: TaskBatch, answer: Array | np.ndarray, levels: tuple[float, ...]
 ) -> tuple[dict[str, Any], np.ndarray]:
@@ -114,7 +127,9 @@ def _score(
     size = batch.task.history.shape[0]
     padded = np.zeros((size, *answer.shape[1:]), np.float32)  # one program, however many rows
     padded[:rows] = answer
-    repaired, scores = repair_and_score_batch(batch.task, padded, levels)
+    # NaN says that a forecast is missing, or that a score has no value: no fault to stop at
+    with jax.debug_nans(False):
+        repaired, scores = repair_and_score_batch(batch.task, padded, levels)
     columns: dict[str, Any] = {"task_id": batch.task_ids[:rows]}
     for name, values in vars(jax.device_get(scores)).items():
         kind = SCORES_SCHEMA.field(name).type

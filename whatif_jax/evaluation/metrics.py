@@ -1,22 +1,36 @@
 """Metrics of one forecast: pure functions of one series, for jit and vmap.
 
-Every metric counts only steps that the mask holds and whose target is a number, as fev does. A
-forecast that is not finite at a counted step makes an error infinite, never smaller and never
-NaN. An error measured against a size of zero is 0 for an exact forecast, else infinite (scores.md).
+Every metric counts only steps that the mask holds and whose target is not NaN, as fev does. A
+forecast or a target that is infinite at a counted step makes an error infinite, never smaller and
+never NaN. An error measured against a size of zero is 0 for an exact forecast, else infinite
+(scores.md).
 
-Float32 in and out, within 1e-6 of float64: an error is one rounded difference of its inputs, sums
-are taken in pairs, and sums of mixed sign carry their rounding errors along.
+Float32 in and out, within 1e-6 of float64 over the whole range of float32: values are brought near
+1 by powers of two, an error is one rounded difference of its inputs, sums are taken in pairs, and
+sums of mixed sign carry their rounding errors along. An error below 1e-36 of the largest value of
+its series is none.
 
 References:
     scores.md; fev 0.10, `fev.metrics` (WQL, WAPE, MASE, RMSE).
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._float32 import (
+    Scale,
+    exponent,
+    largest,
+    ordered,
+    power_of_two,
+    scale_of,
+    scaled,
+    times_power_of_two,
+)
 from .._types import Array, Bool, Float, FloatScalar
 
 __all__ = [
@@ -89,12 +103,31 @@ def _signed_total(
 
 def _ratio(error: Array, size: Array) -> Array:
     """Error / size; where there is no size, 0 for no error and else infinite. scores.md."""
-    sized = size > 0
+    sized = (size > 0) & ~jnp.isinf(error)
     return jnp.where(sized, error / jnp.where(sized, size, 1.0), jnp.where(error > 0, jnp.inf, 0.0))
 
 
+class Scaled(NamedTuple):
+    """A size as value * 2**-exponent, for those that float32 itself would not hold."""
+
+    value: Array  # float32, zero or a normal number
+    exponent: Array  # int32
+
+
+def _ratio_of(error: Scaled, size: Scaled) -> Array:
+    """`_ratio` of two sizes of any scales."""
+    own = exponent(size.value)
+    ratio = _ratio(error.value, size.value * power_of_two(-own))
+    return times_power_of_two(ratio, size.exponent - own - error.exponent)
+
+
 def _counted(target: Array, mask: Array) -> Array:
-    return mask & jnp.isfinite(target)
+    return mask & ~jnp.isnan(target)
+
+
+def _near_one(counted: Array, *values: Array) -> Scale:
+    """The scale of the largest of some values."""
+    return scale_of(largest(counted, *values))
 
 
 def _errors(target: Array, point: Array, counted: Array) -> Array:
@@ -128,6 +161,8 @@ def weighted_quantile_loss(
     """
     level = np.asarray(levels, np.float64)
     counted = _counted(target, mask)
+    scale = _near_one(counted, target)
+    target, quantiles = scaled(target, scale), scaled(quantiles, scale)
     # one level after another: all steps of a level in one vector operation
     losses = []
     for column, (below, above) in enumerate(zip(2 * level, 2 * (1 - level), strict=True)):
@@ -155,12 +190,14 @@ def weighted_absolute_percentage_error(
         scores.md.
     """
     counted = _counted(target, mask)
+    scale = _near_one(counted, target)
+    target, point = scaled(target, scale), scaled(point, scale)
     size = _total(jnp.where(counted, jnp.abs(target), 0.0))
     return _ratio(_total(_errors(target, point, counted)), size)
 
 
 def _count(counted: Array) -> Array:
-    return jnp.sum(counted.astype(jnp.float32))  # whole numbers: exact in any order
+    return jnp.sum(counted.astype(jnp.float32), axis=-1)  # whole numbers: exact in any order
 
 
 def seasonal_error(
@@ -183,9 +220,19 @@ def seasonal_error(
         raise ValueError(f"season is {season}; expected 1 step or more")
     if season >= history.shape[-1]:
         return jnp.full((), jnp.nan, history.dtype)
+    size = seasonal_size(history, history_mask, season)
+    return times_power_of_two(size.value, -size.exponent)
+
+
+def seasonal_size(
+    history: Float[Array, " C"], history_mask: Bool[Array, " C"], season: int = 1
+) -> Scaled:
+    """`seasonal_error`, of histories longer than a season, whose differences may leave float32."""
     counted = _counted(history, history_mask)
-    counted = counted[season:] & counted[:-season]
-    return _total(_errors(history[season:], history[:-season], counted)) / _count(counted)
+    scale = _near_one(counted, history)
+    history, counted = scaled(history, scale), counted[season:] & counted[:-season]
+    total = _total(_errors(history[season:], history[:-season], counted))
+    return Scaled(total / _count(counted), scale.exponent)
 
 
 def mean_absolute_scaled_error(
@@ -207,9 +254,19 @@ def mean_absolute_scaled_error(
     Returns:
         A multiple of the scale, no unit.
     """
+    near_one = scale_of(largest(jnp.isfinite(scale), scale))
+    return scaled_error(target, point, Scaled(scaled(scale, near_one), near_one.exponent), mask)
+
+
+def scaled_error(
+    target: Float[Array, " H"], point: Float[Array, " H"], size: Scaled, mask: Bool[Array, " H"]
+) -> FloatScalar:
+    """`mean_absolute_scaled_error` by a size that may lie outside float32."""
     counted = _counted(target, mask)
-    total = _total(_errors(target, point, counted))
-    return _ratio(total / jnp.maximum(_count(counted), 1.0), scale)
+    scale = _near_one(counted, target, point)
+    total = _total(_errors(scaled(target, scale), scaled(point, scale), counted))
+    mean = Scaled(total / jnp.maximum(_count(counted), 1.0), scale.exponent)
+    return _ratio_of(mean, size)
 
 
 def root_mean_squared_error(
@@ -223,16 +280,20 @@ def root_mean_squared_error(
         mask: False at padding.
 
     Returns:
-        In the target's unit; 0 where no step counts.
+        In the target's unit; 0 where no step counts, infinite beyond float32.
     """
     counted = _counted(target, mask)
-    error = _errors(target, point, counted)
-    largest = jnp.max(error)
-    # as shares of the largest, so that no square overflows or vanishes
-    usable = (largest > 0) & jnp.isfinite(largest)
-    share = error / jnp.where(usable, largest, 1.0)
+    scale = _near_one(counted, target, point)
+    error = _errors(scaled(target, scale), scaled(point, scale), counted)
+    most = jnp.max(error)
+    # as shares of the largest, so that no square overflows or vanishes; brought near 1 before, so
+    # that its reciprocal does neither
+    near_one = power_of_two(-exponent(most))
+    usable = (most > 0) & jnp.isfinite(most)
+    share = (error * near_one) / jnp.where(usable, most * near_one, 1.0)
     mean = _total(share * share) / jnp.maximum(_count(counted), 1.0)
-    return jnp.where(usable, largest * jnp.sqrt(mean), largest)
+    root = jnp.where(usable, most * jnp.sqrt(mean), most)
+    return times_power_of_two(root, -scale.exponent)
 
 
 def coverage(
@@ -251,8 +312,10 @@ def coverage(
     """
     counted = _counted(target, mask)
     rows = quantiles.T
-    below = jnp.where(jnp.isfinite(rows), (target <= rows).astype(jnp.float32), jnp.nan)
-    return jnp.sum(jnp.where(counted, below, 0.0), axis=1) / _count(counted)
+    each = counted[None, :]
+    below = (ordered(target)[None, :] <= ordered(rows)) & each
+    broken = jnp.any(each & ~jnp.isfinite(rows), axis=1)
+    return jnp.where(broken, jnp.nan, _count(below) / _count(counted))
 
 
 def direction_accuracy(
@@ -276,12 +339,15 @@ def direction_accuracy(
     Returns:
         A share in [0, 1]; NaN where no step has a true effect.
     """
-    counted = _counted(target, mask) & jnp.isfinite(baseline)
+    counted = _counted(target, mask) & ~jnp.isnan(baseline)
+    scale = _near_one(counted, target, baseline)
+    usable = jnp.isfinite(point)
+    target, point, baseline = (scaled(values, scale) for values in (target, point, baseline))
     size = _total(jnp.where(counted, jnp.abs(baseline), 0.0)) / jnp.maximum(_count(counted), 1.0)
     dead = DEAD_ZONE * size
     true, forecast = target - baseline, point - baseline
     moved = counted & (jnp.abs(true) > dead)
-    right = (jnp.abs(forecast) > dead) & ((forecast > 0) == (true > 0)) & jnp.isfinite(forecast)
+    right = (jnp.abs(forecast) > dead) & ((forecast > 0) == (true > 0)) & usable
     return _count(moved & right) / _count(moved)
 
 
@@ -304,9 +370,11 @@ def effect_size_error(
     Returns:
         A share of the true effect, no unit. 1 is the score of forecasting no effect at all.
     """
-    counted = _counted(target, mask) & jnp.isfinite(baseline)
+    counted = _counted(target, mask) & ~jnp.isnan(baseline)
+    broken = jnp.any(counted & ~jnp.isfinite(point))
+    scale = _near_one(counted, target, baseline)
+    target, point, baseline = (scaled(values, scale) for values in (target, point, baseline))
     # the baseline cancels: the difference of the two effects is that of the values
     values, less = jnp.stack([point, target]), jnp.stack([target, baseline])
     error, size = jnp.abs(jax.vmap(_signed_total, (0, 0, None))(values, less, counted))
-    broken = jnp.any(counted & ~jnp.isfinite(point)) | jnp.isnan(error)
-    return _ratio(jnp.where(broken, jnp.inf, error), size)
+    return _ratio(jnp.where(broken | jnp.isnan(error), jnp.inf, error), size)

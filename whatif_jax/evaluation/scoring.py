@@ -5,7 +5,8 @@
   naive one (the last value of the history) and marked `imputed`. A task is never skipped.
 * Crossing: quantiles out of order are sorted; the pairs out of order are counted.
 * Zero: where sum |x| is 0, an error is 0 for an exact forecast and infinite for any other.
-* NaN targets do not count; a task without any other scores 0, for every forecaster alike.
+* A truth that is not finite at a real step is refused: `evaluate` raises, and in pure functions the
+  errors of such a task are infinite, for every forecaster alike.
 * Ratios of two errors are clipped to [0.01, 100]; 0/0 and inf/inf are 1: nobody was better.
 
 References:
@@ -27,9 +28,9 @@ from .metrics import (
     coverage,
     direction_accuracy,
     effect_size_error,
-    mean_absolute_scaled_error,
     root_mean_squared_error,
-    seasonal_error,
+    scaled_error,
+    seasonal_size,
     weighted_absolute_percentage_error,
     weighted_quantile_loss,
 )
@@ -120,7 +121,7 @@ def repair(task: Task, quantiles: Float[Array, "H Q"]) -> Repaired:
     last = jnp.max(jnp.where(usable, jnp.arange(history.shape[-1]), -1))
     naive = jnp.where(last >= 0, history[last], 0.0)
     imputed = jnp.any(task.future_mask[:, None] & ~jnp.isfinite(quantiles))
-    rows = jnp.where(task.future_mask & ~imputed, quantiles.T, naive)
+    rows = jnp.where((task.future_mask & ~imputed)[None, :], quantiles.T, naive)
     crossings = jnp.sum(rows[1:] < rows[:-1], dtype=jnp.int32)
     return Repaired(_sorted(rows, crossings > 0).T, imputed, crossings)
 
@@ -170,16 +171,22 @@ def _score_repaired(task: Task, forecast: Repaired, levels: Sequence[float]) -> 
     point = forecast.quantiles[:, median]
     wape = weighted_absolute_percentage_error(target, point, mask)
     wql = weighted_quantile_loss(target, forecast.quantiles, levels, mask)
-    scale = seasonal_error(task.history, task.history_mask)
+    scale = seasonal_size(task.history, task.history_mask)
+    truth = jnp.isfinite(target) & jnp.isfinite(task.future_baseline)
+    refused = jnp.any(mask & ~truth)
+
+    def error(value: Array) -> Array:
+        return jnp.where(refused, jnp.inf, value)
+
     return Scores(
         # the naive forecast is a point: nine equal columns round otherwise than the one of naive
-        wql=jnp.where(forecast.imputed, wape, wql),
-        wape=wape,
-        mase=mean_absolute_scaled_error(target, point, scale, mask),
-        rmse=root_mean_squared_error(target, point, mask),
+        wql=error(jnp.where(forecast.imputed, wape, wql)),
+        wape=error(wape),
+        mase=error(scaled_error(target, point, scale, mask)),
+        rmse=error(root_mean_squared_error(target, point, mask)),
         coverage=coverage(target, forecast.quantiles, mask),
         direction_accuracy=direction_accuracy(target, point, task.future_baseline, mask),
-        effect_size_error=effect_size_error(target, point, task.future_baseline, mask),
+        effect_size_error=error(effect_size_error(target, point, task.future_baseline, mask)),
         imputed=forecast.imputed,
         crossings=forecast.crossings,
     )

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from .._types import Array, PRNGKeyArray
 from ..catalog import System
-from ..tasks import FUTURES, Bucket, Sizes, Systems, TaskSpec, root_key, sample_spec, verify
+from ..tasks import FUTURES, Bucket, Sizes, Systems, TaskSpec, root_key, verify
+from ..tasks.draw import share_counters, spec_from, uniform_shares_apart
 from ..tasks.events import context_for, layout_rules, most_events
 from ..tasks.spec import positions_for
 from .manifest import SCHEMA
@@ -88,7 +89,10 @@ def _draw_chunk(
 
     def draw(future: Array, sizes: Sizes, pair: Array) -> tuple[TaskSpec, Array]:
         sizes = dataclasses.replace(sizes, future=future)
-        spec = sample_spec(sizes, systems, bucket, key=jax.random.fold_in(root, pair))
+        # numbers in the order in which the suites that are frozen drew them
+        low = np.arange(len(share_counters(bucket)[0]))
+        flat = uniform_shares_apart(jax.random.fold_in(root, pair), 0 * low, low, systems)
+        spec = spec_from(flat, sizes, systems, bucket)
         return spec, verify(spec, systems).ok
 
     over_pairs = jax.vmap(draw, in_axes=(None, 0, 0))

@@ -1,10 +1,11 @@
 """From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
-spec, task, verification, draw, stream_config, stream.
+spec, task, verification, keys, draw, stream_config, stream_rows, stream.
 """
 
-from .draw import root_key, sample_spec, sample_task
+from .draw import sample_spec, sample_task
+from .keys import root_key
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems

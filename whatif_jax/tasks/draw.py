@@ -11,35 +11,34 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import DTypeLike
+from jax.typing import ArrayLike
 
 from .._types import Array, PRNGKeyArray
+from .._xla import apart
 from .events import SHAPES, LayoutRules, layout, place
-from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, is_whole, positions_for
+from .keys import as_threefry, is_key, uniform_shares
+from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, positions_for
 from .systems import Systems
 from .task import Task, realize
 from .verification import verify
 
-__all__ = ["below", "root_key", "sample_spec", "sample_task"]
-
-PRNG = "threefry2x32"
+__all__ = [
+    "KINDS",
+    "OF_TASK",
+    "SHAPE",
+    "below",
+    "sample_spec",
+    "sample_task",
+    "share_counters",
+    "spec_from",
+    "uniform_shares_apart",
+]
 
 # Novel factors [P]
 NOVEL_RAISE = (5.0, 12.0)  # direct: max(1, largest seen) + U
 NOVEL_SHRINK = (0.1, 0.5)  # inverse: min(1, smallest seen) * U
 
 ATTEMPTS = 64  # draws of one task before it is given up
-
-
-def root_key(seed: int) -> PRNGKeyArray:
-    """The key of a seed, threefry2x32 whatever JAX's default is.
-
-    Raises:
-        ValueError: the seed is negative or 2**32 or above, where distinct seeds would collide.
-    """
-    if not is_whole(seed) or not 0 <= seed < 2**32:
-        raise ValueError(f"seed: {seed!r}; expected an integer in [0, 2**32)")
-    return jax.random.key(int(seed), impl=PRNG)
 
 
 class Shares(NamedTuple):
@@ -52,10 +51,24 @@ class Shares(NamedTuple):
     factor: Array  # [E, K]
 
 
-def draw_shares(bucket: Bucket, dtype: DTypeLike, *, key: PRNGKeyArray) -> Shares:
-    """Draw them at once: one call of the generator, where many would cost most of the compile."""
+# Counters of a task's random numbers: (kind, index). A number depends on what it decides alone, so
+# that padding, or one more event or covariate, changes none of the others.
+OF_TASK, NOVEL, DIRECTION, SHAPE, FACTOR = range(5)  # FACTOR + k for covariate k
+KINDS = 256  # a stream's draw n of a row counts kinds from n * KINDS
+
+
+def share_counters(bucket: Bucket) -> tuple[np.ndarray, np.ndarray]:
+    """Kind and index of every number of `Shares`, uint32 [n]."""
     e, k = bucket.events, bucket.covariates
-    flat = jax.random.uniform(key, (2 + k + e + e * k,), dtype)
+    kind = [np.full(2, OF_TASK), np.full(k, NOVEL), np.full(e, DIRECTION)]
+    index = [np.arange(2), np.arange(k), np.arange(e), np.repeat(np.arange(e), k)]
+    kind.append(FACTOR + np.tile(np.arange(k), e))
+    return np.concatenate(kind).astype(np.uint32), np.concatenate(index).astype(np.uint32)
+
+
+def as_shares(flat: Array, bucket: Bucket) -> Shares:
+    """Numbers in the order of `share_counters`, by what they decide."""
+    e, k = bucket.events, bucket.covariates
     return Shares(
         window=flat[0],
         replay=flat[1],
@@ -68,7 +81,8 @@ def draw_shares(bucket: Bucket, dtype: DTypeLike, *, key: PRNGKeyArray) -> Share
 def below(share: Array, count: Array | int) -> Array:
     """A whole number in [0, count) from a uniform share in [0, 1)."""
     # share < 1, but share * count may round up to count
-    return jnp.minimum((share * count).astype(jnp.int32), count - 1)
+    count = jnp.asarray(count, jnp.int32)
+    return jnp.minimum((share * count.astype(share.dtype)).astype(jnp.int32), count - 1)
 
 
 class Factors(NamedTuple):
@@ -113,7 +127,8 @@ def factors_from(
 def sample_spec(sizes: Sizes, systems: Systems, bucket: Bucket, *, key: PRNGKeyArray) -> TaskSpec:
     """Draw one task. Pure; vmap over any numbers of `sizes` and over keys.
 
-    A key gives one history whatever the future is, so that Replay and Novel share it.
+    A key gives one history whatever the future is, so that Replay and Novel share it. The numbers
+    that a key gives an event or a covariate depend neither on the bucket nor on the others.
 
     Args:
         sizes: what the task is asked to be.
@@ -130,10 +145,24 @@ def sample_spec(sizes: Sizes, systems: Systems, bucket: Bucket, *, key: PRNGKeyA
     References:
         whatif-v1.md §4, §5.
     """
-    if not isinstance(key, jax.Array):
+    if not is_key(key):
         raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
+    _check_sizes(_within(sizes, bucket), systems, bucket)
+    flat = uniform_shares_apart(as_threefry(key), *share_counters(bucket), systems)
+    return spec_from(flat, sizes, systems, bucket)
+
+
+def uniform_shares_apart(
+    key: PRNGKeyArray, high: ArrayLike, low: ArrayLike, systems: Systems
+) -> Array:
+    """`uniform_shares`, compiled once: XLA would fuse the generator into each of its readers."""
+    high, low = jnp.asarray(high, jnp.uint32), jnp.asarray(low, jnp.uint32)
+    return apart(systems.length[0] > 0, lambda: uniform_shares(key, high, low))
+
+
+def spec_from(flat: Array, sizes: Sizes, systems: Systems, bucket: Bucket) -> TaskSpec:
+    """The spec that numbers in the order of `share_counters` make; sizes are known to fit."""
     sizes = _within(sizes, bucket)
-    _check_sizes(sizes, systems, bucket)
     target, k, event_length, n_events, future, context, horizon = (
         jnp.asarray(getattr(sizes, name), jnp.int32)
         for name in ("target", "k", "event_length", "n_events", "future", "context", "horizon")
@@ -143,7 +172,7 @@ def sample_spec(sizes: Sizes, systems: Systems, bucket: Bucket, *, key: PRNGKeyA
     if width < bucket.covariates:
         columns = jnp.pad(columns, (0, bucket.covariates - width))
     mask = jnp.arange(bucket.covariates) < jnp.minimum(k, systems.n_covariates[target])
-    shares = draw_shares(bucket, systems.base.dtype, key=key)
+    shares = as_shares(flat.astype(systems.base.dtype), bucket)
     drawn = factors_from(shares, systems, target, columns, n_events, sizes.factor_range)
     rules = LayoutRules(systems.gap[target], systems.prefix[target], systems.end_buffer[target])
     slot_start, slot_stride = place(context, event_length, n_events, rules)
@@ -264,7 +293,13 @@ def sample_task(
         KeyError: no such system or target.
         ValueError: sizes that do not fit each other or the target; or no draw passed verification.
     """
+    if not is_key(key):
+        raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
     row = systems.row(system, target)
+    if bool(systems.constant[row]):
+        raise ValueError(
+            f"target: {system}/{target} is constant in its baseline; expected one that varies"
+        )
     sizes = Sizes(row, k, event_length, n_events, future, context, horizon)
     bucket = bucket_for(sizes)
     _check_sizes(sizes, systems, bucket)

@@ -72,7 +72,9 @@ def profiles(offset: ArrayLike, length: ArrayLike, shapes: tuple[str, ...] = SHA
         quarter, holds, and falls over the last; a half-sine is sin(pi (offset + 1/2) / length).
         The last two are ours, for training streams.
     """
-    offset = jnp.asarray(offset, jnp.result_type(float))
+    offset = jnp.asarray(offset)
+    if not jnp.issubdtype(offset.dtype, jnp.floating):
+        offset = offset.astype(jnp.float32)
     length = jnp.asarray(length, offset.dtype)
 
     def share(shape: str) -> Array:

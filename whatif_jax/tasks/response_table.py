@@ -12,6 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from .._types import Array, Bool, Float, Int
+from .._xla import picked
 from ..catalog import Response, System, forms
 from .responses import TERM_KINDS, ActiveResponse, Terms
 
@@ -45,26 +46,34 @@ class ResponseTable(eqx.Module):
         mean_magnitude: Float[Array, ""],
     ) -> ActiveResponse:
         """The response of `target` to `covariates` (column numbers, the primary first)."""
+        each = (self.terms, self.weight, self.in_mean_units)
+        terms, weight, in_mean_units = picked(each, target, covariates)
+        of_target = {name: getattr(self, name) for name in OF_TARGET}
         return ActiveResponse(
-            terms=jax.tree.map(lambda leaf: leaf[target, covariates], self.terms),
-            weight=self.weight[target, covariates],
-            in_mean_units=self.in_mean_units[target, covariates],
+            terms=terms,
+            weight=weight,
+            in_mean_units=in_mean_units,
             active=active,
-            offset_slope=self.offset_slope[target],
-            offset_slope_of_mean=self.offset_slope_of_mean[target],
-            offset_scale=self.offset_scale[target],
-            offset_exponent=self.offset_exponent[target],
-            additive=self.additive[target],
-            damping=self.damping[target],
-            floor=self.floor[target],
-            clip_low=self.clip_low[target],
-            clip_high=self.clip_high[target],
             mean_magnitude=mean_magnitude,
             primary_kinds=self.primary_kinds,
             secondary_kinds=self.secondary_kinds,
             primary_offset_power=self.primary_offset_power,
+            **picked(of_target, target),
         )
 
+
+# Fields of `ResponseTable` with one value a target, named as in `ActiveResponse`.
+OF_TARGET = (
+    "offset_slope",
+    "offset_slope_of_mean",
+    "offset_scale",
+    "offset_exponent",
+    "additive",
+    "damping",
+    "floor",
+    "clip_low",
+    "clip_high",
+)
 
 _NEUTRAL = {
     "power_scale": 0.0,

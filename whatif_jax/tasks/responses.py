@@ -106,7 +106,7 @@ def relative_change(
             magnitude = jnp.maximum(jnp.abs(held), LINEAR_CORE)
             logarithm = jnp.where(terms.of_deviation, jnp.log(magnitude), logarithm)
             # sign(d)|d|^p = d |d|^(p-1)
-            power = jnp.exp((exponent - terms.of_deviation) * logarithm)
+            power = jnp.exp(jnp.where(terms.of_deviation, exponent - 1.0, exponent) * logarithm)
             change = jnp.where(terms.of_deviation, held * power, power - 1.0)
         else:
             change = jnp.exp(exponent * logarithm) - 1.0
@@ -166,20 +166,17 @@ def gain_and_shift(
     References:
         whatif-v1.md §3, "Primary" and "Secondary" with joint dampening.
     """
-    # Written out over K, which is small and static: one elementwise loop over P, where sums and
-    # products along an axis would be separate reductions.
     k = deviation.shape[0]
-    rows = [jnp.where(response.active[c], deviation[c], 0.0) for c in range(k)]
-    logs = [log_of_factor(row) for row in rows]
-    changes = [
-        relative_change(
-            jax.tree.map(lambda leaf, c=c: leaf[c], response.terms),
-            rows[c],
-            logs[c],
-            response.primary_kinds if c == 0 else response.secondary_kinds,
-        )
-        for c in range(k)
-    ]
+    rows = jnp.where(response.active[:, None], deviation, 0.0)
+    logs = log_of_factor(rows)
+
+    def change(part: slice, kinds: tuple[str, ...]) -> Array:
+        terms = jax.tree.map(lambda leaf: leaf[part, None], response.terms)
+        return relative_change(terms, rows[part], logs[part], kinds)
+
+    changes = [change(slice(1), response.primary_kinds)[0]]
+    if k > 1:
+        changes += list(change(slice(1, None), response.secondary_kinds))
     gain = 1.0 + changes[0]
     slope = response.offset_slope + response.offset_slope_of_mean * response.mean_magnitude
     shift = slope * rows[0]

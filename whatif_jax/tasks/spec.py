@@ -31,6 +31,11 @@ __all__ = [
 FUTURES = ("replay", "novel")
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a plain whole number: Python's or NumPy's, no bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 @dataclasses.dataclass(frozen=True)
 class Bucket:
     """The static sizes that tasks of one compiled program share.
@@ -39,8 +44,8 @@ class Bucket:
     left, and masks say what is real.
 
     Raises:
-        ValueError: a context or horizon beyond the padding of `Systems`, or shapes that do not
-            begin with a step, the shape of padding.
+        ValueError: a size that is no whole number of at least 1, a context or horizon beyond the
+            padding of `Systems`, or shapes that do not begin with a step, the shape of padding.
     """
 
     context: int  # C, steps of the history
@@ -51,6 +56,10 @@ class Bucket:
     shapes: tuple[str, ...] = SHAPES  # names of the event shapes that its tasks may hold
 
     def __post_init__(self) -> None:
+        for name in ("context", "horizon", "covariates", "events", "positions"):
+            value = getattr(self, name)
+            if not is_whole(value) or value < 1:
+                raise ValueError(f"{name}: {value!r}; expected a whole number of at least 1")
         check_window("bucket", self.context, self.horizon)
         if self.shapes[:1] != SHAPES[:1] or not set(self.shapes) <= set(SHAPES):
             raise ValueError(
@@ -101,11 +110,6 @@ class TaskSpec(eqx.Module):
     bucket: Bucket = eqx.field(static=True)
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a plain whole number: Python's or NumPy's, no bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _whole(value: object) -> object:
     """NumPy's integers as Python's, which are checked; all else as it is."""
     return int(value) if is_whole(value) else value
@@ -125,10 +129,15 @@ def checked_range(factor_range: object) -> tuple[float, float] | None:
     if factor_range is None:
         return None
     ends = tuple(factor_range) if np.iterable(factor_range) else ()
-    real = all(isinstance(end, int | float | np.number) and np.isfinite(end) for end in ends)
-    if len(ends) != 2 or not real or not 0.0 < ends[0] < 1.0 < ends[1]:
+    real = len(ends) == 2 and all(
+        isinstance(end, int | float | np.integer | np.floating) and not isinstance(end, bool)
+        for end in ends
+    )
+    smallest, largest = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    if not real or not smallest <= ends[0] < 1.0 < ends[1] <= largest:
         raise ValueError(
-            f"factor_range: {factor_range!r}; expected (low, high), 0 < low < 1 < high"
+            f"factor_range: {str(factor_range)[:80]}; expected (low, high), 0 < low < 1 < high, "
+            "both in the range of float32"
         )
     return float(ends[0]), float(ends[1])
 
@@ -172,6 +181,11 @@ class Sizes(eqx.Module):
             dtype = getattr(value, "dtype", None)
             if not known and (dtype is None or not jnp.issubdtype(dtype, jnp.integer)):
                 raise ValueError(f"{name}: {value!r}; expected a whole number")
+        dtype = getattr(self.shapes, "dtype", None)
+        if self.shapes is not None and (dtype is None or not jnp.issubdtype(dtype, jnp.integer)):
+            raise ValueError(
+                f"shapes: {self.shapes!r}; expected an array [K] of numbers in {SHAPES}"
+            )
 
 
 def bucket_for(sizes: Sizes) -> Bucket:

@@ -6,24 +6,32 @@ References:
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Iterator
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 from jax.sharding import NamedSharding, PartitionSpec
-from jax.typing import ArrayLike
 
-from .._types import Array, Bool, PRNGKeyArray
-from .draw import ATTEMPTS, below, sample_spec
-from .spec import FUTURES, Bucket, Sizes, TaskSpec, is_whole
+from .._types import Array, Bool, Int, PRNGKeyArray
+from .draw import ATTEMPTS
+from .spec import Bucket, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
+from .stream_rows import DRAWN_TOGETHER, count_draws, draw_rows
 from .systems import Systems
 from .task import Task, realize
-from .verification import verify
 
 __all__ = ["StreamBatch", "StreamError", "TaskStream"]
+
+
+PASSES = 16  # of the loop that draws a batch, if every draw passes
+
+
+LOST = 0.01  # share of draws lost to overflow from which a stream says so
+ENOUGH_DRAWS = 256
 
 
 class StreamError(RuntimeError):
@@ -36,6 +44,8 @@ class StreamBatch(eqx.Module):
     task: Task
     spec: TaskSpec  # what was drawn: target rows, factors, event starts, ...
     verified: Bool[Array, " B"]  # False where no draw passed (see `TaskStream.batch_at`)
+    redraws: Int[Array, " B"]  # draws that verification rejected before the one that is here
+    overflows: Int[Array, " B"]  # those of them with a value or covariate that is not finite
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,9 +66,9 @@ class TaskStream(StreamConfig):
         systems: built-in names, catalog paths or `System` objects, all built-in ones if None; or
             `Systems` that are loaded already, to share them between streams.
         targets: names, or "system/name", to draw from; all that vary when omitted.
-        k: numbers of covariates to draw from; 1 to 5, as far as every target has them, if None.
-        event_lengths: lengths of events to draw from; those that do not fit a bucket are left out
-            of it.
+        k: numbers of covariates to draw from; 1 to 5, as far as a row's target has them, if None.
+        event_lengths: lengths of events to draw from, 32 to 512 in powers of two if None; those
+            that do not fit a bucket are left out of it.
         n_events: numbers of events to draw from, or "powers" for every power of two that fits.
         novel: probability of a novel future, the rest are replays.
         shapes: event shapes to draw from for every covariate (`events.SHAPES`), or None for the
@@ -85,20 +95,20 @@ class TaskStream(StreamConfig):
         """
         step = _check_step(step)
         bucket, choices = self.choices[step % len(self.choices)]
-        high, low = np.uint32(step >> 32), np.uint32(step & 0xFFFFFFFF)
-        rows = jnp.arange(self.batch_size, dtype=jnp.uint32)
-        if self.sharding is not None:
-            rows = jax.device_put(rows, self.sharding)
+        # put on the device by name, which users' transfer guards let pass
+        halves = jax.device_put(np.array([step >> 32, step & 0xFFFFFFFF], np.uint32))
+        rows = jax.device_put(np.arange(self.batch_size, dtype=np.uint32), self.sharding)
         return _make_batch(
-            self.root, high, low, rows, choices, self.systems,
+            self.root, halves, rows, choices, self.systems,
             bucket, self.factor_range, self.sharding,
         )  # fmt: skip
 
     def check(self, batch: StreamBatch) -> StreamBatch:
         """Return the batch, or raise StreamError if a row is not verified. Waits for the device."""
-        if not bool(jnp.all(batch.verified)):
+        failed = int(jax.device_get(jnp.sum(~batch.verified)))
+        if failed:
             raise StreamError(
-                f"{int(jnp.sum(~batch.verified))} of {self.batch_size} rows failed verification "
+                f"{failed} of {self.batch_size} rows failed verification "
                 f"in {ATTEMPTS} draws each; expected targets, event lengths and numbers of events "
                 f"that verification accepts more often"
             )
@@ -107,21 +117,85 @@ class TaskStream(StreamConfig):
     def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[StreamBatch]:
         """Batches from step `start` on; keeps one step in flight on the device.
 
+        Warns once where more than 1% of the draws are not finite; see `acceptance`.
+
         Raises:
             StreamError: a row failed verification.
+            ValueError: a step that is none.
         """
         _check_step(start)
-        ahead, step = None, start
+        if stop is not None:
+            _check_step(stop)
+        ahead, step, watch = None, start, _Overflows(self)
         while stop is None or step < stop:
             batch, step = self.batch_at(step), step + 1
             if ahead is not None:
-                yield self.check(ahead)
+                yield watch.of(self.check(ahead))
             ahead = batch
         if ahead is not None:
-            yield self.check(ahead)
+            yield watch.of(self.check(ahead))
+
+    def acceptance(self, draws: int = 4096) -> pa.Table:
+        """How often verification accepts a draw, by target: what is drawn again is seen less.
+
+        Args:
+            draws: of each bucket, rounded up to a multiple of 64.
+
+        Returns:
+            One row a target that was drawn, the least accepted first: system, target, draws,
+            accepted, and not_finite, the draws with a value or covariate beyond float32.
+
+        Raises:
+            ValueError: `draws` is not a whole number of at least 1.
+        """
+        if not is_whole(draws) or draws < 1:
+            raise ValueError(f"draws: {draws!r}; expected a whole number of at least 1")
+        draws = -(-draws // DRAWN_TOGETHER) * DRAWN_TOGETHER
+        counts = np.zeros((len(self.systems.targets), 3), np.int64)
+        for bucket, choices in self.choices:
+            counts += np.asarray(
+                count_draws(self.root, choices, self.systems, bucket, self.factor_range, draws)
+            )
+        rows = np.flatnonzero(counts[:, 0])
+        rows = rows[np.argsort(counts[rows, 1] / counts[rows, 0], kind="stable")]
+        system, target = zip(*(self.systems.targets[row] for row in rows), strict=True)
+        names = ("draws", "accepted", "not_finite")
+        counted = dict(zip(names, counts[rows].T, strict=True))
+        return pa.table({"system": system, "target": target, **counted})
 
     def __iter__(self) -> Iterator[StreamBatch]:
         return self.iterate()
+
+
+class _Overflows:
+    """Warns once where draws that are not finite are more than a share of a stream's."""
+
+    def __init__(self, stream: TaskStream):
+        self.stream, self.draws, self.overflows = stream, 0, 0
+
+    def of(self, batch: StreamBatch) -> StreamBatch:
+        """The batch, counted."""
+        if self.draws < 0:
+            return batch
+        redraws, overflows = jax.device_get((jnp.sum(batch.redraws), jnp.sum(batch.overflows)))
+        self.draws += self.stream.batch_size + int(redraws)
+        self.overflows += int(overflows)
+        if self.draws >= ENOUGH_DRAWS and self.overflows > LOST * self.draws:
+            self.draws = -1  # said
+            table = self.stream.acceptance().to_pylist()
+            lost = {
+                f"{row['system']}/{row['target']}": row["not_finite"] / row["draws"]
+                for row in table
+                if row["not_finite"] > LOST * row["draws"]
+            }
+            names = ", ".join(f"{name} {share:.0%}" for name, share in list(lost.items())[:10])
+            warnings.warn(
+                f"stream: draws that are not finite in float32 are drawn again, so that what is "
+                f"left is biased; targets that lose more than {LOST:.0%} so: {names}. "
+                f"`stream.acceptance()` counts them; a narrower factor_range or pool avoids them",
+                stacklevel=3,
+            )
+        return batch
 
 
 def _check_step(step: int) -> int:
@@ -131,82 +205,10 @@ def _check_step(step: int) -> int:
     return int(step)
 
 
-def _attempt(
-    root: PRNGKeyArray,
-    number: Array,
-    choices: Choices,
-    systems: Systems,
-    bucket: Bucket,
-    factor_range: tuple[float, float] | None,
-) -> tuple[TaskSpec, Array]:
-    """Draw number `number` of one row, and whether it passes verification."""
-    key_choices, key_task = jax.random.split(jax.random.fold_in(root, number))
-    share = jax.random.uniform(key_choices, (5 + bucket.covariates,))
-
-    def pick(share: Array, values: Array, count: Array | int | None = None) -> Array:
-        return values[below(share, values.shape[0] if count is None else count)]
-
-    length = below(share[0], choices.event_lengths.shape[0])
-    novel = share[1] < choices.novel_share
-    sizes = Sizes(
-        target=pick(share[2], choices.targets),
-        k=pick(share[3], choices.k),
-        event_length=choices.event_lengths[length],
-        n_events=pick(share[4], choices.counts[length], choices.n_counts[length]),
-        future=jnp.where(novel, FUTURES.index("novel"), FUTURES.index("replay")),
-        shapes=None if choices.shapes is None else pick(share[5:], choices.shapes),
-        factor_range=factor_range,
-    )
-    spec = sample_spec(sizes, systems, bucket, key=key_task)
-    return spec, verify(spec, systems).ok
-
-
-def _draw_rows(
-    keys: PRNGKeyArray,
-    choices: Choices,
-    systems: Systems,
-    bucket: Bucket,
-    factor_range: tuple[float, float] | None,
-) -> tuple[TaskSpec, Array]:
-    """Draw every row until it passes verification; keys [B], one a row.
-
-    All rows at first, then only those that failed, a few at a time: a loop over all rows would
-    draw the whole batch again for the unluckiest one. Which rows are drawn together changes
-    nothing, since a row's n-th draw depends on its key and n alone.
-    """
-    batch = keys.shape[0]
-    few = max(1, batch // 16)
-    attempts = jax.vmap(
-        lambda key, number: _attempt(key, number, choices, systems, bucket, factor_range)
-    )
-
-    def waiting(state: tuple[Array, TaskSpec, Array]) -> Array:
-        number, _, ok = state
-        return ~ok & (number < ATTEMPTS - 1)
-
-    def again(state: tuple[Array, TaskSpec, Array]) -> tuple[Array, TaskSpec, Array]:
-        number, specs, ok = state
-        rows = jnp.nonzero(waiting(state), size=few, fill_value=batch)[0]  # batch: no row
-        at = jnp.minimum(rows, batch - 1)
-        new_specs, new_ok = attempts(keys[at], number[at] + 1)
-        number, specs, ok = jax.tree.map(
-            lambda old, new: old.at[rows].set(new, mode="drop"),
-            (number, specs, ok),
-            (number[at] + 1, new_specs, new_ok),
-        )
-        return number, specs, ok
-
-    number = jnp.zeros(batch, jnp.uint32)
-    state = (number, *attempts(keys, number))
-    _, specs, ok = jax.lax.while_loop(lambda state: jnp.any(waiting(state)), again, state)
-    return specs, ok
-
-
 @functools.partial(jax.jit, static_argnames=("bucket", "factor_range", "sharding"))
 def _make_batch(
     root: PRNGKeyArray,
-    high: ArrayLike,
-    low: ArrayLike,
+    halves: Array,
     rows: Array,
     choices: Choices,
     systems: Systems,
@@ -216,27 +218,31 @@ def _make_batch(
 ) -> StreamBatch:
     def rows_of(
         root: PRNGKeyArray,
-        high: ArrayLike,
-        low: ArrayLike,
+        halves: Array,
         rows: Array,
         choices: Choices,
         systems: Systems,
     ) -> StreamBatch:
-        step_key = jax.random.fold_in(jax.random.fold_in(root, high), low)
+        step_key = jax.random.fold_in(jax.random.fold_in(root, halves[0]), halves[1])
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows)
-        specs, verified = _draw_rows(keys, choices, systems, bucket, factor_range)
-        tasks = jax.vmap(realize, in_axes=(0, None))(specs, systems)
-        return StreamBatch(tasks, specs, verified)
+        drawn = draw_rows(keys, choices, systems, bucket, factor_range)
+        return StreamBatch(
+            task=jax.vmap(realize, in_axes=(0, None))(drawn.specs, systems),
+            spec=drawn.specs,
+            verified=drawn.ok,
+            redraws=drawn.drawn.astype(jnp.int32) - 1,
+            overflows=drawn.overflows,
+        )
 
     if sharding is None:
-        return rows_of(root, high, low, rows, choices, systems)
+        return rows_of(root, halves, rows, choices, systems)
     # Each device loops over its own rows: partitioned automatically, the loop would wait for the
     # slowest row of all devices at every attempt.
     axis, whole = sharding.spec, PartitionSpec()
     return jax.shard_map(
         rows_of,
         mesh=sharding.mesh,
-        in_specs=(whole, whole, whole, axis, whole, whole),
+        in_specs=(whole, whole, axis, whole, whole),
         out_specs=axis,
         check_vma=False,
-    )(root, high, low, rows, choices, systems)
+    )(root, halves, rows, choices, systems)

@@ -10,28 +10,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
 
 from .._types import Array, PRNGKeyArray
 from ..catalog import System
-from .draw import root_key
+from ..catalog.errors import one_of
 from .events import SHAPES, fits, most_events
+from .keys import as_threefry, is_key, root_key
 from .spec import Bucket, checked_range, is_whole, positions_for
 from .systems import Systems, check_window, load_systems
 
 __all__ = ["Choices", "StreamConfig"]
 
 DEFAULT_MOST = 5  # covariates of a task, as in the frozen suite
+DEFAULT_LENGTHS = (32, 64, 128, 256, 512)  # of events, those that fit a bucket
 
 
 class Choices(NamedTuple):
     """What one bucket draws from, as arrays."""
 
     targets: Array  # int32 [n]: rows of targets long enough for the bucket
-    k: Array  # int32 [n]
+    k: Array  # int32 [n], ascending
+    n_k: Array  # int32 [all targets]: how many of them a target has covariates for
     event_lengths: Array  # int32 [n]
     counts: Array  # int32 [lengths, n]: numbers of events, by event length
     n_counts: Array  # int32 [lengths]
@@ -53,7 +55,7 @@ class StreamConfig:
     systems: Any = None
     targets: Sequence[str] | None = None
     k: Sequence[int] | None = None
-    event_lengths: Sequence[int] = (32, 64, 128, 256, 512)
+    event_lengths: Sequence[int] | None = None
     n_events: Sequence[int] | str = "powers"
     novel: float = 0.5
     shapes: Sequence[str] | None = None
@@ -70,12 +72,18 @@ class StreamConfig:
         systems = self._load()
         self._set("systems", systems)
         rows = _target_rows(systems, self.targets)
+        has = np.asarray(systems.n_covariates)[rows]
         k = self.k
         if k is None:
-            least = int(np.min(np.asarray(systems.n_covariates)[rows]))
-            k = range(1, 1 + min(DEFAULT_MOST, systems.max_covariates, least))
-        self._set("k", tuple(k))
+            k = range(1, 1 + min(DEFAULT_MOST, systems.max_covariates, int(has.max())))
+        elif max(k) > has.min():
+            raise ValueError(
+                f"k: {max(k)}; expected at most {has.min()}, the covariates of "
+                f"{'/'.join(systems.targets[rows[has.argmin()]])}"
+            )
+        self._set("k", tuple(sorted(set(k))))
         systems.check_width(max(k))
+        self._check_events(rows)
         self._set("choices", tuple(self._choices(rows, *pair) for pair in self.buckets))
 
     def _set(self, name: str, value: object) -> None:
@@ -87,25 +95,33 @@ class StreamConfig:
         if self.sharding is not None:
             if not isinstance(self.sharding, NamedSharding):
                 raise ValueError(f"sharding: {self.sharding!r}; expected a jax NamedSharding")
-            shards = self.sharding.num_devices
+            axes = tuple(self.sharding.spec)
+            if len(axes) != 1 or axes[0] is None:
+                raise ValueError(
+                    f"sharding: {self.sharding.spec}; expected one entry, the mesh axis of the "
+                    "batch, such as PartitionSpec('data')"
+                )
+            names = (axes[0],) if isinstance(axes[0], str) else axes[0]
+            shards = math.prod(self.sharding.mesh.shape[name] for name in names)
             if self.batch_size % shards:
                 raise ValueError(
-                    f"batch_size: {self.batch_size}; expected a multiple of the {shards} devices"
+                    f"batch_size: {self.batch_size}; expected a multiple of the {shards} shards"
                 )
 
     def _check_numbers(self) -> None:
         if self.k is not None:
             self._set("k", _whole_numbers("k", self.k))
-        self._set("event_lengths", _whole_numbers("event_lengths", self.event_lengths))
-        if self.n_events != "powers":
-            if isinstance(self.n_events, str):
-                raise ValueError(f"n_events: {self.n_events!r}; expected 'powers' or whole numbers")
+        if self.event_lengths is not None:
+            self._set("event_lengths", _whole_numbers("event_lengths", self.event_lengths))
+        if not isinstance(self.n_events, str):
             self._set("n_events", _whole_numbers("n_events", self.n_events))
+        elif self.n_events != "powers":
+            raise ValueError(f"n_events: {self.n_events!r}; expected 'powers' or whole numbers")
         if not _is_number(self.novel) or not 0.0 <= self.novel <= 1.0:
             raise ValueError(f"novel: {self.novel!r}; expected a probability in [0, 1]")
         if self.shapes is not None:
             shapes = tuple(self.shapes) if np.iterable(self.shapes) else ()
-            if not shapes or not set(shapes) <= set(SHAPES):
+            if not shapes or not all(isinstance(name, str) and name in SHAPES for name in shapes):
                 raise ValueError(f"shapes: {self.shapes!r}; expected some of {', '.join(SHAPES)}")
         self._set("factor_range", checked_range(self.factor_range))
 
@@ -136,16 +152,20 @@ class StreamConfig:
     def _choices(self, rows: np.ndarray, context: int, horizon: int) -> tuple[Bucket, Choices]:
         """What one bucket draws from; ValueError where nothing fits it."""
         systems, k = self.systems, tuple(self.k or ())
+        has = np.asarray(systems.n_covariates)
         rows = rows[np.asarray(systems.length)[rows] >= context + horizon]
         if not len(rows):
             raise ValueError(
                 f"buckets: ({context}, {horizon}) is longer than every target; expected at most "
                 f"{int(np.max(np.asarray(systems.length)))} steps together"
             )
-        most_k = int(np.min(np.asarray(systems.n_covariates)[rows]))
-        if max(k) > most_k:
-            raise ValueError(f"k: {max(k)}; expected at most {most_k} for these targets")
         counts = self._events(rows, context)
+        if not counts:
+            raise ValueError(
+                f"event_lengths, n_events: {self.event_lengths or DEFAULT_LENGTHS}, "
+                f"{self.n_events}; expected at least one combination that fits a context of "
+                f"{context}"
+            )
         table = np.ones((len(counts), max(map(len, counts.values()))), np.int32)
         for row, wanted in enumerate(counts.values()):
             table[row, : len(wanted)] = wanted
@@ -170,6 +190,7 @@ class StreamConfig:
         return bucket, Choices(
             targets=jnp.asarray(rows, jnp.int32),
             k=jnp.asarray(k, jnp.int32),
+            n_k=jnp.asarray(np.searchsorted(k, has, side="right"), jnp.int32),
             event_lengths=jnp.asarray(list(counts), jnp.int32),
             counts=jnp.asarray(table),
             n_counts=jnp.asarray([len(wanted) for wanted in counts.values()], jnp.int32),
@@ -177,11 +198,28 @@ class StreamConfig:
             shapes=None if drawn is None else jnp.asarray(drawn, jnp.int32),
         )
 
+    def _check_events(self, rows: np.ndarray) -> None:
+        """Refuse an event length, or a number of events, that no bucket holds."""
+        found = [self._events(rows, context) for context, _ in self.buckets]
+        lengths = {length for counts in found for length in counts}
+        numbers = {number for counts in found for wanted in counts.values() for number in wanted}
+        for name, asked, held in (
+            ("event_lengths", self.event_lengths, lengths),
+            ("n_events", self.n_events, numbers),
+        ):
+            missing = [] if asked is None or isinstance(asked, str) else set(asked) - held
+            if missing and lengths:
+                raise ValueError(
+                    f"{name}: {min(missing)} fits no bucket beside the other choices; expected "
+                    f"some of {sorted(held)}, or a longer context than "
+                    f"{max(context for context, _ in self.buckets)}"
+                )
+
     def _events(self, rows: np.ndarray, context: int) -> dict[int, list[int]]:
         """Numbers of events to draw from by event length, those that fit every target."""
         rules = self.systems.layout_rules(rows)
         found = {}
-        for length in self.event_lengths:
+        for length in self.event_lengths or DEFAULT_LENGTHS:
             if isinstance(self.n_events, str):  # "powers"
                 most = min(most_events(context, length, rule) for rule in rules)
                 wanted = [1 << power for power in range(most.bit_length())]
@@ -193,11 +231,6 @@ class StreamConfig:
                 ]
             if wanted:
                 found[length] = wanted
-        if not found:
-            raise ValueError(
-                f"event_lengths, n_events: {self.event_lengths}, {self.n_events}; expected at "
-                f"least one combination that fits a context of {context}"
-            )
         return found
 
 
@@ -218,9 +251,9 @@ def _as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
     """The key of a seed, or the key itself; ValueError for anything else."""
     if isinstance(key, int | np.integer):
         return root_key(key)
-    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+    if is_key(key):
         if key.shape == ():
-            return key
+            return as_threefry(key)
         raise ValueError(f"key: keys of shape {key.shape}; expected one key")
     raise ValueError(f"key: {key!r}; expected a seed in [0, 2**32) or a jax.random.key")
 
@@ -247,9 +280,8 @@ def _target_rows(systems: Systems, names: Sequence[str] | None) -> np.ndarray:
             if name in (target, f"{system}/{target}")
         ]
         if not found:
-            raise ValueError(
-                f"targets: {name!r}; expected target names of {', '.join(systems.systems)}"
-            )
+            known = {target for _, target in systems.targets}
+            raise ValueError(f"targets: {name!r}; expected {one_of(sorted(known), name)}")
         for row in found:
             if constant[row]:
                 raise ValueError(

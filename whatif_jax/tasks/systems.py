@@ -9,7 +9,6 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
@@ -117,7 +116,7 @@ def load_systems(
     systems: Sequence[str | Path | System] | str | Path | System | None = None,
     *,
     max_covariates: int | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DTypeLike = np.float32,
 ) -> Systems:
     """Load catalog and series onto the default device.
 
@@ -126,7 +125,7 @@ def load_systems(
             built-in systems when omitted.
         max_covariates: the most covariates any task will hold, which decides which response terms
             are compiled. Default: the largest K on any system's axis.
-        dtype: float type of every real array, float32 unless JAX runs with 64-bit types.
+        dtype: float type of every real array, float32 whatever JAX's own default is.
 
     Raises:
         CatalogError: a name or path that is no system; or a catalog file, or the series beside it,
@@ -134,7 +133,7 @@ def load_systems(
         ValueError: no system, or two of one name.
     """
     loaded = _distinct(systems)
-    dtype = np.dtype(dtype or jnp.result_type(float))
+    dtype = np.dtype(dtype)
     most = max(max(item.axes.k) for item in loaded) if max_covariates is None else max_covariates
     series_of = {item.name: read_series(item) for item in loaded}  # are as long as `steps` says
     rows = [(item, target) for item in loaded for target in item.targets]

@@ -72,7 +72,7 @@ def task_settings(spec: TaskSpec, systems: Systems, response: ActiveResponse) ->
         event = jnp.minimum(floor_divide(position, each), spec.bucket.events - 1)
         offset = jnp.concatenate(
             [position - event * each, jnp.arange(n_ahead + 1, dtype=jnp.int32)]
-        )
+        ).astype(systems.values.dtype)
         index = jnp.arange(n_past + n_ahead + 1)
         length = jnp.where(index < n_past, spec.event_length, spec.horizon)
         return event, jnp.where(
@@ -86,9 +86,11 @@ def task_settings(spec: TaskSpec, systems: Systems, response: ActiveResponse) ->
             spec.future_factors[:, None], (spec.future_factors.shape[0], n_ahead + 1)
         )
         full = jnp.concatenate([at(spec.factors.T, event), ahead], axis=1) - 1.0
-        share = shares[0]
+        share = shares[:1]
         for row, name in enumerate(spec.bucket.shapes[1:], start=1):
-            share = jnp.where(spec.shapes[:, None] == SHAPES.index(name), shares[row], share)
+            share = jnp.where(
+                spec.shapes[:, None] == SHAPES.index(name), shares[row : row + 1], share
+            )
         return jnp.where(spec.covariate_mask[:, None], full * share, 0.0)
 
     deviations = apart(true, deviation)
@@ -169,7 +171,7 @@ def realize(spec: TaskSpec, systems: Systems) -> Task:
 
     def covariates(position: Array, mask: Array) -> Array:
         values = base[:, None] * (1.0 + at(settings.deviation, position))
-        return jnp.where(mask, values, 0.0)
+        return jnp.where(mask[None, :], values, 0.0)
 
     return Task(
         history=jnp.where(inside, respond(response, settings, before, past), past),

@@ -4,12 +4,15 @@ References:
     whatif-v1.md §6; paper, appendix B.2.
 """
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._float32 import exponent, power_of_two
 from .._types import Array, Bool, BoolScalar, Float, FloatScalar
-from .._xla import floor_divide
+from .._xla import floor_divide, picked
 from .spec import Bucket, TaskSpec, per_event
 from .systems import Systems
 from .task import (
@@ -33,21 +36,46 @@ class Verification(eqx.Module):
 
     effects: Float[Array, " E"]  # mean relative change over each event; padding 0
     future_effect: FloatScalar
+    finite: BoolScalar  # every value and covariate of every event is a finite number
     event_ok: Bool[Array, " E"]  # padding True
     history_ok: BoolScalar  # else both tasks of the pair go
     future_ok: BoolScalar  # else this task goes
     ok: BoolScalar
 
 
-def _step_change(y: Array, x: Array, tolerance: Array) -> tuple[Array, Array, Array]:
-    """Relative change of each step in [0, 1], whether it is dead, whether |y| is near zero."""
+class _Changes(NamedTuple):
+    """What an event does at some steps of it."""
+
+    change: Array  # relative change in [0, 1]
+    dead: Array  # neither y nor the change shows
+    near_zero: Array  # y does not
+    broken: Array  # x is not finite
+
+
+def _changes(y: Array, x: Array, peak: Array) -> _Changes:
+    """Changes from y to x, where the largest |y| of the series is `peak`."""
+    broken = ~jnp.isfinite(x)
+    # brought near 1, so that no quotient of very small numbers vanishes
+    scale = power_of_two(-exponent(peak)).astype(y.dtype)
+    y, x, tolerance = y * scale, jnp.where(broken, 0.0, x) * scale, DEAD_SHARE * (peak * scale)
     near_zero = jnp.abs(y) < tolerance
     moved = jnp.abs(x - y)
     dead = near_zero & (moved < tolerance)
-    change = jnp.where(
-        near_zero, 1.0, jnp.minimum(moved / jnp.where(near_zero, 1.0, jnp.abs(y)), 1.0)
-    )
-    return jnp.where(dead, 0.0, change), dead, near_zero
+    share = jnp.minimum(moved / jnp.where(near_zero, 1.0, jnp.abs(y)), 1.0)
+    change = jnp.where(near_zero, 1.0, share)
+    return _Changes(jnp.where(dead, 0.0, change), dead, near_zero, broken)
+
+
+def _covariates_finite(spec: TaskSpec, systems: Systems) -> tuple[Array, Array]:
+    """Whether all covariates of each event [E], and of the future, are finite."""
+    base = picked(systems.base, spec.target, spec.covariates)
+
+    def finite(factors: Array) -> Array:
+        # a shape's share is at most 1, so no step lies further from the base than the factor says
+        values = base * (1.0 + (factors - 1.0))
+        return jnp.all(jnp.isfinite(values) | ~spec.covariate_mask)
+
+    return jax.vmap(finite)(spec.factors), finite(spec.future_factors)
 
 
 def _event_steps(bucket: Bucket) -> int:
@@ -61,7 +89,8 @@ def verify(spec: TaskSpec, systems: Systems) -> Verification:
     """Check every event of one task. A kernel like `realize`: pure, for jit, vmap and sharding.
 
     The effect of an event is the mean over its window of min(|x-y|/|y|, 1), and 1 at a step where
-    y is near zero and x is not. It must reach 10%. Steps at which neither y nor the change shows
+    y is near zero and x is not. It must reach 10%, and every x and every covariate of the event
+    must be finite. Steps at which neither y nor the change shows
     are left out of the mean, except for systems that require flow: there they count as no effect,
     and an event over any step of y near zero fails.
 
@@ -72,7 +101,7 @@ def verify(spec: TaskSpec, systems: Systems) -> Verification:
     """
     response = active_response(spec, systems)
     past, ahead = baseline_windows(spec, systems)
-    tolerance = DEAD_SHARE * systems.peak_magnitude[spec.target]
+    peak = systems.peak_magnitude[spec.target]
     requires_flow = systems.requires_flow[spec.target]
     n_slots = spec.bucket.events
 
@@ -90,29 +119,36 @@ def verify(spec: TaskSpec, systems: Systems) -> Verification:
     settings = task_settings(spec, systems, response)
     y = past[jnp.clip(step, 0, spec.bucket.context - 1)]
     x = respond(response, settings, position, y)
-    change, dead, near_zero = _step_change(y, x, tolerance)
+    steps = _changes(y, x, peak)
 
     def by_event(value: Array) -> Array:
         value = jnp.where(real, value, 0.0)
         return jax.ops.segment_sum(value, event, n_slots, indices_are_sorted=True)
 
-    counted = by_event(jnp.where(requires_flow, 1.0, 1.0 - dead))
-    effects = by_event(change) / jnp.maximum(counted, 1.0)
-    dry = by_event(near_zero.astype(change.dtype)) > 0
+    def count(which: Array) -> Array:
+        return by_event(jnp.where(which, 1.0, 0.0).astype(y.dtype))
+
+    counted = count(requires_flow | ~steps.dead)
+    effects = by_event(steps.change) / jnp.maximum(counted, 1.0)
+    # one sum for both: an event with either is not well
+    unwell = count(steps.broken | (requires_flow & steps.near_zero)) > 0
     padding = jnp.arange(n_slots) >= spec.n_events
-    event_ok = padding | ((effects >= SMALLEST_EFFECT) & ~(requires_flow & dry))
+    event_finite, future_finite = _covariates_finite(spec, systems)
+    event_ok = padding | ((effects >= SMALLEST_EFFECT) & ~unwell & event_finite)
 
     position, future_real = future_position(spec)
-    future_x = respond(response, settings, position, ahead)
-    change, dead, _ = _step_change(ahead, future_x, tolerance)
-    counted = jnp.sum(jnp.where(future_real & (requires_flow | ~dead), 1.0, 0.0))
-    future_effect = jnp.sum(jnp.where(future_real, change, 0.0)) / jnp.maximum(counted, 1.0)
-    future_ok = future_effect >= SMALLEST_EFFECT
+    ahead_steps = _changes(ahead, respond(response, settings, position, ahead), peak)
+    counted = jnp.sum(jnp.where(future_real & (requires_flow | ~ahead_steps.dead), 1.0, 0.0))
+    changed = jnp.sum(jnp.where(future_real, ahead_steps.change, 0.0))
+    future_effect = changed / jnp.maximum(counted, 1.0)
+    future_finite &= ~jnp.any(future_real & ahead_steps.broken)
+    future_ok = (future_effect >= SMALLEST_EFFECT) & future_finite
 
     history_ok = jnp.all(event_ok) & ~systems.constant[spec.target]
     return Verification(
         effects=effects,
         future_effect=future_effect,
+        finite=jnp.all(padding | event_finite) & ~jnp.any(real & steps.broken) & future_finite,
         event_ok=event_ok,
         history_ok=history_ok,
         future_ok=future_ok,
