@@ -122,7 +122,7 @@ def _score(
             columns[name] = pa.array(values[:rows].astype(np.float64).tolist(), kind)
         else:  # NaN becomes null
             columns[name] = pa.array(values[:rows], kind, from_pandas=True)
-    return columns, np.asarray(repaired.quantiles)[:rows]
+    return columns, np.array(repaired.quantiles)[:rows]
 
 
 def check_rows(

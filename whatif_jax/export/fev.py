@@ -118,14 +118,14 @@ class Fev(Format):
         return {group.name: f"{group.name}/*.parquet" for group in grouped(suite)}
 
 
-_TIME = pa.timestamp("us", tz="UTC")
+_TIME = pa.timestamp("us")  # without a zone: AutoGluon refuses any other
 _FLOATS = pa.list_(pa.float32())
 
 
 def _columns(k: int) -> tuple[Column, ...]:
     return (
         Column("id", pa.string(), "the task id with leading zeros"),
-        Column("timestamp", pa.list_(_TIME), "time of every step [context + horizon]"),
+        Column("timestamp", pa.list_(_TIME), "time of every step, UTC [context + horizon]"),
         Column("target", _FLOATS, "history, then future, in the target's own unit"),
         *covariate_columns(k, _FLOATS, "cov_{}", "covariate {} (1 is the primary), known ahead"),
         *covariate_columns(k, pa.string(), "cov_{}_name", "name of covariate {}"),

@@ -1,11 +1,12 @@
 """From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
-spec, task, verification, draw, stream_config, stream.
+spec, task, verification, draw, stream_config, stream. Beside them, `forked` serves all.
 """
 
 from .draw import root_key, sample_spec, sample_task
-from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for
+from .forked import ForkedError
+from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems
 from .task import Task, realize
@@ -14,6 +15,7 @@ from .verification import Verification, verify
 __all__ = [
     "FUTURES",
     "Bucket",
+    "ForkedError",
     "Sizes",
     "StreamBatch",
     "StreamError",
@@ -29,4 +31,5 @@ __all__ = [
     "sample_spec",
     "sample_task",
     "verify",
+    "with_factors",
 ]

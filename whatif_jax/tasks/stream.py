@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 
 from .._types import Array, Bool, PRNGKeyArray
 from .draw import ATTEMPTS, below, sample_spec
+from .forked import refuse_forked
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
 from .systems import Systems
@@ -47,6 +48,9 @@ class TaskStream(StreamConfig):
     key and a step. A draw that verification rejects is drawn again from the row's own key, so it
     never shifts another task; a row that fails draws target and sizes anew. The same key gives the
     same tasks for the same configuration.
+
+    Worker processes, such as those of PyTorch's loaders, are to be started by "spawn" or
+    "forkserver": one that is forked after JAX was used gets a ForkedError.
 
     Args:
         key: a seed in [0, 2**32) or a JAX key of any implementation.
@@ -81,8 +85,10 @@ class TaskStream(StreamConfig):
         `batch_at` checks it with `check`.
 
         Raises:
+            ForkedError: in a process that was forked after JAX was used.
             ValueError: the step is negative or 2**63 or above.
         """
+        refuse_forked()
         step = _check_step(step)
         bucket, choices = self.choices[step % len(self.choices)]
         high, low = np.uint32(step >> 32), np.uint32(step & 0xFFFFFFFF)
