@@ -112,9 +112,7 @@ def _kind(figure: "Figure", path: Path) -> str:
     return kind
 
 
-def _draw(
-    top: "Axes", bottom: "Axes", spec: TaskSpec, systems: Systems, system: System
-) -> None:
+def _draw(top: "Axes", bottom: "Axes", spec: TaskSpec, systems: Systems, system: System) -> None:
     """One task: its target above, the factors of its covariates below."""
     task: Task = jax.device_get(_realize(spec, systems))
     context, horizon, start = int(spec.context), int(spec.horizon), int(spec.window_start)

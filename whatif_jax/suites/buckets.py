@@ -22,9 +22,7 @@ def event_shapes(table: pa.Table, catalog: Sequence[System]) -> tuple[str, ...]:
     return tuple(name for name in SHAPES if name == SHAPES[0] or name in held)
 
 
-def bucket_keys(
-    table: pa.Table, catalog: Sequence[System], every: tuple[str, ...]
-) -> list[Key]:
+def bucket_keys(table: pa.Table, catalog: Sequence[System], every: tuple[str, ...]) -> list[Key]:
     """What decides the bucket of each row of a manifest.
 
     Args:

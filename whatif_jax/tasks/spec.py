@@ -132,21 +132,23 @@ def with_factors(
 def _padded(name: str, given: object, spec: TaskSpec) -> Array:
     """Factors as the spec holds them, 1 where it has no covariate or no event."""
     held = getattr(spec, name)
+    values: Any
     try:
+        with np.errstate(over="ignore"):
+            values = np.asarray(given).astype(held.dtype, casting="same_kind")
+    except jax.errors.TracerArrayConversionError:
         values = jnp.asarray(given, held.dtype)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError):
         raise ValueError(f"{name}: {given!r}; expected numbers") from None
     shapes = {held.shape}
     if spec.target.ndim == 0 and not isinstance(spec.covariate_mask, jax.core.Tracer):
-        real = (int(spec.n_events), int(spec.covariate_mask.sum()))
+        real = (int(spec.n_events), int(np.asarray(spec.covariate_mask).sum()))
         shapes.add(real[-held.ndim :])
     if values.shape not in shapes:
         raise ValueError(
             f"{name}: shape {values.shape}; expected {' or '.join(map(str, sorted(shapes)))}"
         )
-    if not isinstance(values, jax.core.Tracer) and not bool(
-        jnp.all(jnp.isfinite(values) & (values > 0))
-    ):
+    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"{name}: {values.tolist()}; expected finite factors above 0")
     missing = [(0, have - want) for have, want in zip(held.shape, values.shape, strict=True)]
     return jnp.pad(values, missing, constant_values=1)
