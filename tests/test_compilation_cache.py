@@ -68,9 +68,9 @@ def test_a_run_leaves_its_programs_there(tmp_path):
 def test_help_says_where(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "whatif-jax" / "compiled"
+    environment = {**os.environ, "PYTHONPATH": str(Path(whatif_jax.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-m", "whatif_jax.cli", "--help"],
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(Path(whatif_jax.__file__).parents[1])},
-        capture_output=True, text=True, check=True,
+        env={**environment, "COLUMNS": "200"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(cache_folder()) in done.stdout and "JAX_COMPILATION_CACHE_DIR" in done.stdout

@@ -24,7 +24,7 @@ INK, ORANGE, BLUE, GREEN, SHADE = "#222222", "#D55E00", "#0072B2", "#009E73", "#
 # One a covariate, and no more than five are in a task of the frozen suite
 STYLES = ((GREEN, "-"), (INK, ":"), (ORANGE, "--"), (BLUE, "-."), ("#CC79A7", (0, (5, 1))))
 MEANING = {"replay": "the factors of a past event", "novel": "factors beyond all past ones"}
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,

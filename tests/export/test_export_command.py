@@ -29,15 +29,3 @@ def test_a_sample_is_the_suites_own(tmp_path, monkeypatch, capsys):
     code, _, error = command(monkeypatch, capsys, tmp_path / "b", "--sample", 9999, *where)
     assert code == 2 and error.startswith("whatif-jax: sample: 9999; expected a whole number in 1")
     assert not (tmp_path / "b").exists()
-
-
-def test_a_damaged_export_is_mended_with_one_line(tmp_path, monkeypatch, capsys):
-    out = tmp_path / "out"
-    call = (out, "--sample", 4, "--where", "context=256", "--no-progress")
-    command(monkeypatch, capsys, *call)
-    (part,) = (out / "data").iterdir()
-    whole = part.read_bytes()
-    part.write_bytes(whole[:100])
-    code, said, error = command(monkeypatch, capsys, *call)
-    assert (code, said) == (0, f"4 tasks in {out}\n")
-    assert part.read_bytes() == whole

@@ -18,9 +18,9 @@ INSTALL = "pip install 'whatif-jax[grain]'"
 class TaskSource:
     """Random access to the first `steps` batches of a stream, for grain's samplers and loaders.
 
-    Record i is `stream.batch_at(i)` as NumPy arrays of the caller's own, which a transform may write
-    to; so any sampler order, sharding by process and checkpoint of grain gives the same tasks as
-    the stream itself. Also a map-style data set of PyTorch's, whose workers are then to be started
+    Record i is `stream.batch_at(i)` as NumPy arrays of the caller's own, which a transform may
+    write to; any sampler order, sharding by process and checkpoint of grain gives the same tasks
+    as the stream itself. Also a map-style data set of PyTorch's, whose workers are then to be started
     by `multiprocessing_context="spawn"` or "forkserver": forked ones get a ForkedError.
 
     Args:

@@ -5,6 +5,7 @@ References:
 """
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -12,7 +13,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from jax.typing import ArrayLike
 
 from .._types import Array, Bool, Float, Int
@@ -125,7 +125,7 @@ def with_factors(
     for name, given in (("future_factors", future_factors), ("factors", factors)):
         if given is not None:
             values = _padded(name, given, spec)
-            spec = eqx.tree_at(lambda tree, name=name: getattr(tree, name), spec, values)
+            spec = eqx.tree_at(operator.attrgetter(name), spec, values)
     return spec
 
 
@@ -137,7 +137,7 @@ def _padded(name: str, given: object, spec: TaskSpec) -> Array:
         with np.errstate(over="ignore"):
             values = np.asarray(given).astype(held.dtype, casting="same_kind")
     except jax.errors.TracerArrayConversionError:
-        values = jnp.asarray(given, held.dtype)  # type: ignore[arg-type]
+        values = jnp.asarray(given, held.dtype)
     except (TypeError, ValueError):
         raise ValueError(f"{name}: {given!r}; expected numbers") from None
     shapes = {held.shape}
