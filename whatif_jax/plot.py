@@ -1,6 +1,7 @@
 """A picture of tasks: target, covariates and events, as in the README."""
 
 import contextlib
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ def plot_task(
         path: a file to write as well, of the kind that its ending says, such as .png or .svg.
 
     Returns:
-        the figure.
+        the figure, which a notebook shows.
 
     Raises:
         CatalogError: the system is neither built in nor in `catalog`.
@@ -87,7 +88,16 @@ def plot_task(
         if path is not None:
             with explained(OSError, "path", Path(path)):
                 write_whole(Path(path), lambda at: figure.savefig(at, format=kind))
+    figure._repr_png_ = lambda: _png(figure)  # type: ignore[attr-defined]
     return figure
+
+
+def _png(figure: "Figure") -> bytes:
+    """What Jupyter shows, whether pyplot was imported or not."""
+    file = io.BytesIO()
+    with _style():
+        figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 @contextlib.contextmanager

@@ -20,8 +20,8 @@ class TaskSource:
 
     Record i is `stream.batch_at(i)` as NumPy arrays of the caller's own, which a transform may
     write to; any sampler order, sharding by process and checkpoint of grain gives the same tasks
-    as the stream itself. Also a map-style data set of PyTorch's, whose workers are then to be started
-    by `multiprocessing_context="spawn"` or "forkserver": forked ones get a ForkedError.
+    as the stream itself. PyTorch's loaders take it too, with workers that are started by
+    `multiprocessing_context="spawn"` or "forkserver": forked ones get a ForkedError.
 
     Args:
         stream: the stream.
