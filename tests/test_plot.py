@@ -39,6 +39,7 @@ def test_a_pair_stands_side_by_side(pair):
             assert len(values) == 1024 + 128
             assert values[1024:].max() == pytest.approx(factor, rel=1e-5) or factor < 1
     assert tops[0].get_ylabel() and not tops[1].get_ylabel()
+    assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
 
 
 def test_the_title_is_of_the_factors_that_are_drawn(pair):
