@@ -130,6 +130,10 @@ def show_suite(
     for axis in ("future", "setting", "k", "event_length", "n_events", "context_pair"):
         values = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
         typer.echo(f"{axis}: {values}")
+    shapes = ", ".join(
+        f"{context} + {horizon} {n:,}" for (context, horizon), n in suite.shapes.items()
+    )
+    typer.echo(f"context + horizon: {shapes}")
     for item in suite.catalog:
         typer.echo(f"{item.name}:")
         counts = suite.where(system=item.name).count("target")
@@ -187,7 +191,7 @@ def export(
     system: Systems = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
-    """Write tasks to files. Run again after an interruption: it goes on where it stopped."""
+    """Write tasks to files. Run again, it goes on where it stopped and mends what is damaged."""
     from .export import export as write
     from .suites import load_suite
 

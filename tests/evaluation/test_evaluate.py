@@ -382,13 +382,13 @@ def test_the_largest_task_is_tried_before_the_first_batch(suite, fixed):
     longest = max(part.shapes)
     seen = []
 
-    @named(fixed_batch=fixed)
     def limited(history, covariates, horizon, levels):
         seen.append((len(history), history.shape[1], horizon))
         if history.shape[1] == longest[0]:
             raise MemoryError("too long")
         return np.zeros((len(history), horizon, 1))
 
+    named(limited, fixed_batch=fixed)
     with pytest.raises(MemoryError, match="too long"):
         evaluate(limited, part, batch_size=3)
     assert seen[-1] == (3 if fixed else 1, *longest)
