@@ -54,6 +54,15 @@ def test_the_title_is_of_the_factors_that_are_drawn(pair):
     assert titles == ["Replay: the factors of a past event", "Future: other factors"]
 
 
+def test_what_is_not_the_spec_of_a_task_is_refused(pair):
+    batched = pair.specs([0])
+    for spec in (17, None, [3], batched, pair.task(int(pair.column("task_id")[0]))):
+        with pytest.raises(ValueError, match="^spec: .*expected a TaskSpec of one task"):
+            plot_task(spec, pair.systems)
+    with pytest.raises(ValueError, match="^spec: 0 tasks of .*expected tasks of one target"):
+        plot_task([], pair.systems)
+
+
 def test_a_padded_task_of_a_users_system(tmp_path):
     own = small_suite().where(context=256, system="bakery", k=1)
     spec = own.spec(int(own.column("task_id")[0]))

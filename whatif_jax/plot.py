@@ -62,7 +62,9 @@ def plot_task(
         ValueError: no task, tasks of several targets, or an ending that matplotlib does not know.
         OSError: the file cannot be written; nothing is left behind.
     """
-    specs = [spec] if isinstance(spec, TaskSpec) else list(spec)
+    specs: list = list(spec) if isinstance(spec, list | tuple) else [spec]
+    if not all(isinstance(each, TaskSpec) and np.ndim(each.target) == 0 for each in specs):
+        raise ValueError(f"spec: {str(spec)[:80]}; expected a TaskSpec of one task, or several")
     rows = {int(each.target) for each in specs}
     if len(rows) != 1:
         names = ["/".join(systems.targets[row]) for row in sorted(rows)]
