@@ -64,7 +64,8 @@ def plot_task(
     """
     specs: list = list(spec) if isinstance(spec, list | tuple) else [spec]
     if not all(isinstance(each, TaskSpec) and np.ndim(each.target) == 0 for each in specs):
-        raise ValueError(f"spec: {str(spec)[:80]}; expected a TaskSpec of one task, or several")
+        shown = " ".join(str(spec).split())[:80]
+        raise ValueError(f"spec: {shown}; expected a TaskSpec of one task, or several")
     rows = {int(each.target) for each in specs}
     if len(rows) != 1:
         names = ["/".join(systems.targets[row]) for row in sorted(rows)]
