@@ -1,6 +1,5 @@
 """The notebook runs from top to bottom."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ LARGEST_BYTES = 300_000
 def environment(monkeypatch, tmp_path) -> Path:
     """A new process started in the returned folder imports whatif_jax from where we did."""
     monkeypatch.setenv("PYTHONPATH", str(LIBRARY))
-    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel's own shows pictures
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     return tmp_path
 
@@ -26,7 +25,6 @@ def test_notebook_runs(environment):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     pytest.importorskip("matplotlib")
-    os.environ.pop("MPLBACKEND")  # the kernel's own, which shows pictures
     path = NOTEBOOKS / "one_task.ipynb"
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
