@@ -10,10 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
+from whatif_jax.compilation_cache import cache_folder, keep_compiled
+
 __all__ = ["app", "main", "parse_settings"]
 
 app = typer.Typer(
     help="Score forecasters on a suite, and report.",
+    epilog=f"Compiled programs are kept in {cache_folder()}; the variable "
+    "JAX_COMPILATION_CACHE_DIR names another folder, or none if it is empty.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -203,6 +207,7 @@ def list_runs(results: Results = Path("results")) -> None:
 
 def main() -> None:
     """Run the command line; a problem with the input is one line on standard error, exit 2."""
+    keep_compiled()
     try:
         app()
     except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:

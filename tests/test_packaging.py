@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PROGRAMS = ("simulators", "training", "eval")
 SYSTEMS = ("epanet", "gridlabd", "opendc", "sumo")
 # Imported inside functions or under a check for them, by who asks for the extra of that name
-OPTIONAL = {"grain"}
+OPTIONAL = {"grain", "matplotlib"}
 
 
 def distribution_name(requirement: str) -> str:
@@ -92,9 +92,15 @@ print(len(names))
 
 def test_every_module_imports_without_programs_and_starts_no_backend(tmp_path):
     """JAX refuses to start on a platform of this name, so an import that starts it fails."""
-    refused = (*PROGRAMS, "fev", "gluonts", "mlcroissant", "datasets", "grain", "wntr", "pandas")
+    refused = (*PROGRAMS, "fev", "gluonts", "mlcroissant", "datasets", "grain", "wntr", "pandas",
+               "matplotlib")  # fmt: skip
     code = IMPORT_ALL.format(refused=refused)
     assert int(run(code, tmp_path, JAX_PLATFORMS="none_such")) > 20
+
+
+def test_the_command_line_says_its_version(tmp_path):
+    code = "from whatif_jax.cli import main; import sys; sys.argv = ['', '--version']; main()"
+    assert run(code, tmp_path).strip() == whatif_jax.__version__
 
 
 def test_import_loads_nothing_heavy(tmp_path):
@@ -131,7 +137,7 @@ def test_metadata():
     assert about["License-Expression"] == "Apache-2.0"
     assert about["Requires-Python"] == ">=3.11"
     extras = set(about.get_all("Provides-Extra"))
-    assert {"simulators", "export", "grain", "dev"} <= extras
+    assert {"simulators", "export", "grain", "plot", "dev"} <= extras
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="whatif-jax")
     assert command.value == "whatif_jax.cli:main"
 

@@ -33,6 +33,7 @@ from .evaluation import (
     score as score,
     score_batch as score_batch,
 )
+from .plot import plot_task as plot_task
 from .suites import (
     ManifestError as ManifestError,
     Suite as Suite,
@@ -43,6 +44,7 @@ from .suites import (
 from .tasks import (
     FUTURES as FUTURES,
     Bucket as Bucket,
+    ForkedError as ForkedError,
     Sizes as Sizes,
     StreamBatch as StreamBatch,
     StreamError as StreamError,
@@ -58,6 +60,7 @@ from .tasks import (
     sample_spec as sample_spec,
     sample_task as sample_task,
     verify as verify,
+    with_factors as with_factors,
 )
 
 __version__: str

@@ -1,4 +1,4 @@
-"""The command line: `whatif-jax describe | suite | export`.
+"""The command line: `whatif-jax describe | suite | export | plot`.
 
 Imports what a command needs inside it, so that `--help` and `describe` start in a moment.
 """
@@ -11,11 +11,14 @@ from typing import Annotated
 import typer
 
 from . import __version__
+from .compilation_cache import cache_folder, keep_compiled
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Does a forecaster use covariates well at values it has never seen?",
+    epilog=f"Compiled programs are kept in {cache_folder()}; the variable "
+    "JAX_COMPILATION_CACHE_DIR names another folder, or none if it is empty.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -63,10 +66,22 @@ def parse_where(conditions: list[str]) -> dict[str, list]:
     return axes
 
 
-@app.command()
-def version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """What holds for every command."""
 
 
 @app.command()
@@ -115,6 +130,10 @@ def show_suite(
     for axis in ("future", "setting", "k", "event_length", "n_events", "context_pair"):
         values = ", ".join(f"{value} {count:,}" for value, count in suite.count(axis).items())
         typer.echo(f"{axis}: {values}")
+    shapes = ", ".join(
+        f"{context} + {horizon} {n:,}" for (context, horizon), n in suite.shapes.items()
+    )
+    typer.echo(f"context + horizon: {shapes}")
     for item in suite.catalog:
         typer.echo(f"{item.name}:")
         counts = suite.where(system=item.name).count("target")
@@ -161,6 +180,10 @@ def export(
     out: Annotated[Path, typer.Argument(help="Folder to write into; made if missing.")],
     format: Annotated[str, typer.Option(help="parquet, fev or gluonts.")] = "parquet",
     where: Where = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Export a sample of so many tasks, stratified over the axes."),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Export only the first so many tasks.")
     ] = None,
@@ -168,24 +191,51 @@ def export(
     system: Systems = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
-    """Write tasks to files. Run again after an interruption: it goes on where it stopped."""
+    """Write tasks to files. Run again, it goes on where it stopped and mends what is damaged."""
     from .export import export as write
     from .suites import load_suite
 
     tasks = load_suite(suite, systems=system).where(**parse_where(where or []))
-    if limit is not None:
-        tasks = tasks.take(range(min(limit, len(tasks))))
     if not len(tasks):
         raise ValueError(f"--where: {where}; expected conditions that some task meets")
+    if sample is not None:
+        tasks = tasks.sample(sample)
+    if limit is not None:
+        tasks = tasks.take(range(min(limit, len(tasks))))
     folder = write(tasks, out, format=format, progress=progress)
     typer.echo(f"{len(tasks):,} tasks in {folder}")
 
 
+@app.command()
+def plot(
+    tasks: Annotated[
+        list[int],
+        typer.Argument(
+            metavar="TASK_ID", help="A task of the suite, or several of one target, side by side."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option(help="File to write, of the kind that its ending says.")
+    ] = Path("task.png"),
+    suite: SuiteName = "whatif-v1",
+    system: Systems = None,
+) -> None:
+    """Draw tasks: history, events, covariates, and the future with and without its event."""
+    from .plot import plot_task
+    from .suites import load_suite
+
+    found = load_suite(suite, systems=system)
+    specs = [found.spec(task_id) for task_id in tasks]
+    plot_task(specs, found.systems, catalog=found.catalog, path=output)
+    typer.echo(str(output))
+
+
 def main() -> None:
     """Run the command line; a problem with the input is one line on standard error, exit 2."""
+    keep_compiled()
     try:
         app()
-    except (ValueError, KeyError, RuntimeError, OSError) as error:
+    except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         typer.echo(f"whatif-jax: {text}", err=True)
         sys.exit(2)

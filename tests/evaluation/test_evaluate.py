@@ -375,6 +375,30 @@ def test_what_cannot_be_evaluated_is_refused(suite, few):
         evaluate(named(lambda *a: last(*a), name="last", settings={"x": {1}}), few)
 
 
+@pytest.mark.parametrize("fixed", [False, True])
+def test_the_largest_task_is_tried_before_the_first_batch(suite, fixed):
+    part = suite.where(system="gridlabd", k=1, event_length=32)
+    part = part.take(np.argsort(part.column("context"))[[0, 1, 2, 3, -1]])
+    longest = max(part.shapes)
+    seen = []
+
+    def limited(history, covariates, horizon, levels):
+        seen.append((len(history), history.shape[1], horizon))
+        if history.shape[1] == longest[0]:
+            raise MemoryError("too long")
+        return np.zeros((len(history), horizon, 1))
+
+    named(limited, fixed_batch=fixed)
+    with pytest.raises(MemoryError, match="too long"):
+        evaluate(limited, part, batch_size=3)
+    assert seen[-1] == (3 if fixed else 1, *longest)
+    checked = len(seen) - 1
+    seen.clear()
+    with pytest.raises(MemoryError, match="too long"):
+        evaluate(limited, part, batch_size=3, check=False)
+    assert len(seen) > 2 and seen[0][1:] == min(part.shapes) and checked > 0
+
+
 def test_an_exception_of_the_forecaster_says_which_tasks(few):
     def forecast(history, covariates, horizon, levels):
         raise RuntimeError("out of memory")

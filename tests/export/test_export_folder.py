@@ -1,5 +1,7 @@
 """Exports that are interrupted, done again, refused, or run out of disk."""
 
+import functools
+import re
 import signal
 import subprocess
 import sys
@@ -24,17 +26,65 @@ def test_order_of_the_suite_does_not_matter(tmp_path):
     assert tables[0].equals(tables[1])
 
 
-def test_a_changed_file_is_reported(tmp_path):
-    out = write(tiny(), tmp_path / "out")
-    part = out / "data" / "part-00000.parquet"
-    content = bytearray(part.read_bytes())
+def changed(path: Path) -> None:
+    content = bytearray(path.read_bytes())
     content[40] ^= 1
-    part.write_bytes(content)
-    with pytest.raises(ExportError, match=r"part-00000\.parquet: sha256 .*; expected .*changed"):
-        write(tiny(), out)
-    part.unlink()
-    with pytest.raises(ExportError, match="missing"):
-        write(tiny(), out)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("path", "damage", "problem"),
+    [
+        ("data/part-00001.parquet", changed, "sha256 .*; expected"),
+        ("data/part-00001.parquet", Path.unlink, "missing"),
+        ("croissant.json", lambda path: path.write_text("{}"), "2 bytes; expected"),
+        ("manifest.json", lambda path: path.write_text("{"), "missing or not whole"),
+        ("manifest.json", Path.unlink, "missing or not whole"),
+    ],
+)
+def test_a_damaged_export_is_made_whole_again(tmp_path, monkeypatch, caplog, path, damage, problem):
+    monkeypatch.setattr(parquet_format, "SHARD_ROWS", 4)
+    out = write(tiny(), tmp_path / "out")
+    whole = files(out)
+    before = {each: (out / each).stat().st_mtime_ns for each in whole}
+    damage(out / path)
+    assert write(tiny(), out) == out
+    (record,) = caplog.records
+    assert re.match(f"out: {re.escape(str(out / path))}: .*{problem}.*made again", record.message)
+    assert files(out) == whole
+    kept = {each for each in whole if (out / each).stat().st_mtime_ns == before[each]}
+    if path != "manifest.json":  # which says what the others should be
+        assert kept == set(whole) - {path, "manifest.json"}
+    caplog.clear()
+    write(tiny(), out)
+    assert not caplog.records
+
+
+def test_a_damaged_export_is_still_one_when_making_it_whole_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_format, "SHARD_ROWS", 4)
+    out = write(tiny(), tmp_path / "out")
+    whole = files(out)
+    (out / "data" / "part-00002.parquet").unlink()
+
+    def broken(self, table, path):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet_format.Parquet, "save", broken)
+        with pytest.raises(KeyboardInterrupt):
+            write(tiny(), out)
+    assert not (out / "manifest.json").exists()
+    write(tiny(), out)
+    assert files(out) == whole
+
+
+def test_the_folder_of_another_export_without_its_manifest_is_refused(tmp_path):
+    out = write(tiny(8), tmp_path / "out")
+    (out / "manifest.json").unlink()
+    with pytest.raises(ExportError, match="and no export; expected a new or an empty"):
+        write(tiny(9), out)
+    with pytest.raises(ExportError, match="and no export; expected a new or an empty"):
+        write(tiny(8), out, format="gluonts")
 
 
 def test_another_suite_is_refused_by_both_fingerprints(tmp_path):
@@ -138,9 +188,10 @@ def test_other_files_are_not_mixed_with(tmp_path):
 
 def test_two_exports_into_one_folder(tmp_path):
     identity = {"suite": {"name": "x"}}
-    with Folder(tmp_path, identity), pytest.raises(ExportError, match="another export is writing"):
-        Folder(tmp_path, identity).__enter__()
-    with Folder(tmp_path, identity):
+    folder = functools.partial(Folder, tmp_path, identity, ("README.md", "the card"))
+    with folder(), pytest.raises(ExportError, match="another export is writing"):
+        folder().__enter__()
+    with folder():
         pass
 
 

@@ -1,6 +1,10 @@
 """Exports read back with the libraries they are for: fev, GluonTS, mlcroissant."""
 
 import json
+import re
+import sys
+import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +35,15 @@ def gluonts_folder(tmp_path_factory) -> Path:
     return write(some_suite(), tmp_path_factory.mktemp("gluonts") / "out", format="gluonts")
 
 
+def parquet_suite():
+    """A part of it with both numbers of covariates."""
+    return some_suite().take(range(0, 81, 9))
+
+
 @pytest.fixture(scope="module")
 def parquet_folder(tmp_path_factory) -> Path:
     """A part of the suite as Parquet."""
-    suite = some_suite().take(range(9))
-    return write(suite, tmp_path_factory.mktemp("parquet") / "out")
+    return write(parquet_suite(), tmp_path_factory.mktemp("parquet") / "out")
 
 
 @pytest.fixture
@@ -73,7 +81,7 @@ def test_fev_reads_every_task(fev, fev_folder):
         truth = window.get_ground_truth()
         # fev drops what is too short and says so only in its log
         assert len(past) == len(future) == len(truth) == len(window.full_dataset)
-        assert str(past.features["timestamp"].feature.dtype) == "timestamp[us, tz=UTC]"
+        assert str(past.features["timestamp"].feature.dtype) == "timestamp[us]"
         assert set(future.column_names) == {"id", "timestamp", *task.known_dynamic_columns}
         assert past["id"] == sorted(past["id"])
         for before, after, answer in zip(past, future, truth, strict=True):
@@ -92,6 +100,110 @@ def test_fev_reads_every_task(fev, fev_folder):
             assert times[0] == np.datetime64("2000-01-01T00:00:00")
             assert set(np.diff(times)) == {np.timedelta64(steps[row["system"]], "s")}
     assert sorted(seen) == sorted(some_suite().column("task_id"))
+
+
+# What fev's adapter to each needs installed; its extras ask for none of the last two
+ADAPTERS = {
+    "pandas": "pandas",
+    "datasets": "datasets",
+    "gluonts": "gluonts",
+    "nixtla": "pandas",
+    "darts": "darts",
+    "autogluon": "autogluon.timeseries",
+}
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_every_adapter_of_fev_takes_it(fev, fev_folder, adapter):
+    pytest.importorskip(ADAPTERS[adapter])
+    task = fev.Benchmark.from_yaml(fev_folder / "tasks.yaml").tasks[-1]
+    window = task.get_window(0, num_proc=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # GluonTS's of a zone that it drops
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", message="Using `json`")
+        past, future, *_ = fev.convert_input_data(window, adapter=adapter)
+        assert len(past) and len(future)
+        if adapter == "gluonts":
+            assert len(list(past)) == len(list(future)) == len(window.full_dataset)
+
+
+def test_fevs_adapter_to_autogluon_is_given_what_autogluon_takes(fev, fev_folder, monkeypatch):
+    """AutoGluon's own check of time stamps, without the package."""
+    pandas = pytest.importorskip("pandas")
+    seen = []
+
+    class TimeSeriesDataFrame:
+        @classmethod
+        def from_data_frame(cls, frame, *, id_column, timestamp_column, **_):
+            assert pandas.api.types.is_datetime64_dtype(frame[timestamp_column])
+            seen.append(frame[[id_column, timestamp_column]])
+
+    module = types.ModuleType("autogluon.timeseries")
+    module.TimeSeriesDataFrame = TimeSeriesDataFrame
+    monkeypatch.setitem(sys.modules, "autogluon", types.ModuleType("autogluon"))
+    monkeypatch.setitem(sys.modules, "autogluon.timeseries", module)
+    task = fev.Benchmark.from_yaml(fev_folder / "tasks.yaml").tasks[-1]
+    fev.convert_input_data(task.get_window(0, num_proc=0), adapter="autogluon")
+    past, future = seen
+    assert past["timestamp"].iloc[0].isoformat() == "2000-01-01T00:00:00"
+    assert future["timestamp"].min() > past["timestamp"].min()
+
+
+def code_of(card: Path, folder: Path) -> list[str]:
+    """The blocks of Python in an export's card, for this folder."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", card.read_text("utf-8"), re.M | re.S)
+    return [block.replace("/path/to/this/folder", str(folder)) for block in blocks]
+
+
+@pytest.mark.parametrize("form", ["parquet", "fev", "gluonts"])
+@pytest.mark.parametrize("library", ["datasets", "duckdb", "pandas", "polars"])
+def test_the_code_of_a_card_loads_the_tasks(request, form, library):
+    pytest.importorskip(library)
+    if library == "datasets":
+        request.getfixturevalue("fev")  # caches nowhere else, asks no hub
+    at = request.getfixturevalue(f"{form}_folder")
+    first, *lines = code_of(at / "README.md", at)[-1].split("\n\n")
+    names: dict = {}
+    for line in [first, *(line for line in lines if line.startswith(f"import {library}\n"))]:
+        exec(line, names)
+    found = next(names[name] for name in ("tasks", "series", "entries") if name in names)
+    column = "id" if form == "fev" else "item_id" if form == "gluonts" else "task_id"
+    ids = found.fetchdf()[column] if library == "duckdb" else found[column]
+    suite = parquet_suite() if form == "parquet" else some_suite()
+    if form == "parquet":
+        kept = {"duckdb": {"future": "novel"}, "polars": {"k": 2}}.get(library, {})
+        expected_ids = suite.where(**kept).column("task_id")
+    elif library == "duckdb":
+        expected_ids = suite.column("task_id")
+    else:
+        expected_ids = suite.column("task_id")[next(iter(grouped(suite).values()))]
+    assert sorted(map(int, ids)) == sorted(expected_ids.tolist()) and len(expected_ids)
+
+
+@pytest.mark.parametrize("form", ["fev", "gluonts"])
+def test_the_code_of_a_card_runs_with_its_own_library(request, form):
+    pytest.importorskip(form)
+    if form == "fev":
+        request.getfixturevalue("fev")
+    at = request.getfixturevalue(f"{form}_folder")
+    names: dict = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # their own deprecations
+        exec(code_of(at / "README.md", at)[0], names)
+    assert len(names["past"]) if form == "fev" else len(list(names["pairs"]))
+
+
+@pytest.mark.parametrize("form", ["parquet", "fev", "gluonts"])
+def test_a_whole_folder_holds_no_other_tables(request, form):
+    """Whoever reads every parquet below it finds tasks alone."""
+    duckdb = pytest.importorskip("duckdb")
+    at = request.getfixturevalue(f"{form}_folder")
+    query = f"select task_id from read_parquet('{at}/**/*.parquet', union_by_name = true)"
+    with duckdb.connect() as connection:
+        ids = [row[0] for row in connection.sql(query).fetchall()]
+    suite = parquet_suite() if form == "parquet" else some_suite()
+    assert sorted(ids) == sorted(suite.column("task_id").tolist())
 
 
 def test_fev_scores_forecasts(fev, fev_folder):

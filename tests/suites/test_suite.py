@@ -135,6 +135,33 @@ print(sum(int(batch.mask.sum()) for batch in suite.batches(4)))
     assert done.stdout == "3\n", done.stderr
 
 
+def test_shapes_count_every_context_and_horizon(suite):
+    shapes = suite.shapes
+    assert sum(shapes.values()) == len(suite) and list(shapes) == sorted(shapes)
+    assert {(1876, 128), (7504, 864), (8192, 512)} <= set(shapes)
+    assert len(suite.where(context=7504, horizon=864)) == shapes[7504, 864] == 220
+    assert suite.where(context=1876).shapes == {(1876, 128): shapes[1876, 128]}
+
+
+def test_arrays_that_are_handed_out_are_the_callers_own(suite):
+    part = suite.where(system="gridlabd", context=1024).take(range(3))
+    batch = next(part.batches(4))
+    before = np.array(batch.task.history)
+    for name, values in batch.to_numpy().items():
+        assert values.flags.owndata and values.flags.writeable, name
+        values[...] = 0
+    np.testing.assert_array_equal(batch.task.history, before)
+    assert batch.task_ids[:3].tolist() == part.column("task_id").tolist()
+    for name in ("task_id", "k", "system", "window_start"):
+        column = part.column(name)
+        assert column.flags.owndata and column.flags.writeable, name
+        column[:] = column[0]
+    series = part.systems.series(0)
+    series[:] = 0
+    assert part.column("task_id").tolist() == [*batch.task_ids[:3]]
+    assert part.systems.series(0).any()
+
+
 def test_where_filters_by_any_axis(suite):
     part = suite.where(system="epanet", k=[1, 5], future="novel")
     assert set(part.column("system")) == {"epanet"}

@@ -239,6 +239,7 @@ def test_grain_reads_the_stream(stream):
     found = {record["history"].tobytes() for record in records}
     expected = {np.asarray(stream.batch_at(step).task.history).tobytes() for step in range(6)}
     assert found == expected
+    assert all(value.flags.owndata and value.flags.writeable for value in records[0].values())
     mapped = grain.MapDataset.source(source).map(lambda record: record["future"].shape)
     assert mapped[2] == (8, 64)
     with pytest.raises(IndexError, match="expected 0 .. 5"):

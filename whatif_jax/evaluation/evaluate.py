@@ -29,6 +29,7 @@ __all__ = [
     "evaluate",
     "evaluate_batch",
     "table_metadata",
+    "try_largest",
 ]
 
 # Axes that the tasks of a batch share besides their bucket: `Suite.batch_ids(n, by=BATCH_AXES)`.
@@ -137,7 +138,7 @@ def _score(
             columns[name] = pa.array(values[:rows].astype(np.float64).tolist(), kind)
         else:  # NaN becomes null
             columns[name] = pa.array(values[:rows], kind, from_pandas=True)
-    return columns, np.asarray(repaired.quantiles)[:rows]
+    return columns, np.array(repaired.quantiles)[:rows]
 
 
 def check_rows(
@@ -209,6 +210,34 @@ def _largest_difference(before: np.ndarray, after: np.ndarray) -> tuple[int, flo
     return step, float(apart.max())
 
 
+def try_largest(
+    forecaster: Forecaster,
+    suite: Suite,
+    *,
+    levels: Sequence[float] = LEVELS,
+    batch_size: int = 256,
+    warmed: set[tuple[int, ...]] | None = None,
+) -> None:
+    """Forecast one task of the longest context, so that what cannot take it fails at once.
+
+    Args:
+        forecaster: called with one row, one of `fixed_batch` with `batch_size` of them.
+        suite: at least one task; of those of the longest context the one with the longest horizon
+            and the most covariates.
+        levels: quantile levels asked for.
+        batch_size: as for `evaluate_batch`.
+        warmed: as for `evaluate_batch`.
+
+    Raises:
+        ForecasterError: an answer of another shape than asked for.
+        Exception: whatever the forecaster raises.
+    """
+    sizes = [suite.column(name) for name in ("task_id", "k", "horizon", "context")]
+    largest = suite.column("task_id")[np.lexsort(sizes)[-1:]]
+    batch = suite.batch(largest, batch_size)
+    forecast_batch(forecaster, batch, tuple(map(float, levels)), warmed=warmed)
+
+
 def evaluate(
     forecaster: Forecaster,
     suite: Suite,
@@ -228,7 +257,7 @@ def evaluate(
         suite: the tasks; filter it first to evaluate fewer.
         levels: ascending quantile levels, 0.5 among them.
         batch_size: rows of a batch.
-        check: run `check_rows` on a few tasks first.
+        check: run `check_rows` on a few tasks first, and `try_largest`.
         progress: show a bar with tasks a second.
 
     Raises:
@@ -239,14 +268,15 @@ def evaluate(
     batches = suite.batch_ids(batch_size, by=BATCH_AXES)
     if not batches:
         raise ValueError("suite: no tasks; expected at least one")
+    warmed: set[tuple[int, ...]] = set()
     if check:
         company = next((ids for ids in batches if len(ids) > 1), None)
         if company is not None:
             check_rows(
                 forecaster, suite, company[:CHECKED_BATCH], levels=levels, batch_size=batch_size
             )
+        try_largest(forecaster, suite, levels=levels, batch_size=batch_size, warmed=warmed)
     parts: list[BatchScores] = []
-    warmed: set[tuple[int, ...]] = set()
     with tqdm(total=len(suite), unit="task", disable=not progress) as bar:
         for task_ids in batches:
             part = evaluate_batch(

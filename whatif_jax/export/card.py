@@ -80,7 +80,7 @@ def card(suite: Suite, form: Format) -> str:
         "## Licence and attribution",
         _licence(suite, present),
         "## Reading it",
-        form.usage,
+        form.usage(suite),
         _FILES,
         "## Columns",
         _column_table(list(columns.values())),

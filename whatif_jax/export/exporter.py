@@ -31,7 +31,7 @@ _FORMATS: dict[str, Format] = {form.name: form for form in (Parquet(), Fev(), Gl
 FORMATS = tuple(_FORMATS)
 
 # Raised whenever files change for the same suite and settings, so that no export mixes layouts.
-LAYOUT = 1
+LAYOUT = 2
 
 
 def export(
@@ -45,8 +45,8 @@ def export(
     """Write the tasks of a suite to a folder that other libraries read.
 
     Files appear under their final names only when they are whole. Called again with the same
-    arguments after an interruption, it goes on where it stopped; on a finished export it only
-    verifies every file.
+    arguments after an interruption, it goes on where it stopped; on a finished export it verifies
+    every file and makes those again that are missing or were changed, with a line in the log.
 
     Args:
         suite: the tasks, filtered as wished (`Suite.where`, `Suite.take`); written in the order of
@@ -61,8 +61,7 @@ def export(
 
     Raises:
         ValueError: an argument is wrong.
-        ExportError: the folder holds something else or cannot be written;
-            or a file of a finished export was changed.
+        ExportError: the folder holds something else or cannot be written.
     """
     form = _check(suite, format, batch_size)
     folder = Path(out)
@@ -73,7 +72,8 @@ def export(
         "suite": {"name": suite.name, "fingerprint": suite.fingerprint, "tasks": len(suite)},
         "settings": {"batch_size": int(batch_size)},
     }
-    with Folder(folder, identity) as target:
+    about_it = card(suite, form)
+    with Folder(folder, identity, (CARD_FILE, about_it)) as target:
         if target.complete:
             return folder
         missing = [shard for shard in shards if shard.path not in target.finished]
@@ -82,7 +82,7 @@ def export(
         hidden = None if progress else True
         with tqdm(total=len(suite), initial=done, unit="task", disable=hidden) as bar:
             _write_shards(suite, form, target, missing, batch_size, bar.update)
-        _describe(suite, form, target)
+        _describe(suite, form, target, about_it)
     return folder
 
 
@@ -123,13 +123,12 @@ def _write_shards(
             pending.result()
 
 
-def _describe(suite: Suite, form: Format, target: Folder) -> None:
-    """The files about the export; the manifest comes last."""
+def _describe(suite: Suite, form: Format, target: Folder, about_it: str) -> None:
+    """The files about the export, its card among them; the manifest comes last."""
     for path, text in form.side_files(suite).items():
         target.add_text(path, text)
-    target.add_text(CARD_FILE, card(suite, form))
-    target.finished.pop(CROISSANT_FILE, None)
-    files = [entry for _, entry in sorted(target.finished.items())]
+    target.add_text(CARD_FILE, about_it)
+    files = [entry for path, entry in sorted(target.finished.items()) if path != CROISSANT_FILE]
     target.add_text(
         CROISSANT_FILE,
         croissant(

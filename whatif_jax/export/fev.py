@@ -23,6 +23,7 @@ from .shapes import (
     grouped,
     item_ids,
     step_microseconds,
+    with_first_group,
 )
 
 __all__ = ["Fev"]
@@ -36,27 +37,50 @@ import os
 
 import fev
 
-os.environ["FEV_DATASETS_PREFIX"] = "/path/to/this/folder"
-benchmark = fev.Benchmark.from_yaml("/path/to/this/folder/tasks.yaml")
+folder = "/path/to/this/folder"
+os.environ["FEV_DATASETS_PREFIX"] = folder
+benchmark = fev.Benchmark.from_yaml(f"{folder}/tasks.yaml")
 past, future = benchmark.tasks[0].get_window(0).get_input_data()
 ```
 
 `FEV_DATASETS_PREFIX` makes fev read this folder and not the Hugging Face Hub. One dataset holds the
 tasks of one system, context, horizon, number of covariates and kind of future (`replay` or
 `novel`); every task is one series of it, `context + horizon` steps long, whose last `horizon` steps
-are the future. `id` is the task id with leading zeros. All series start at 2000-01-01 00:00:00 UTC.
+are the future. `id` is the task id with leading zeros. All series start at 2000-01-01 00:00:00;
+time stamps are UTC in microseconds and carry no zone, as AutoGluon wants them.
 `cov_1` (the primary covariate) to `cov_k` are known ahead; `cov_1_name` and so on name them, and
 differ from series to series. The other columns are facts about a task, no inputs.
 
 fev's WQL and WAPE of a dataset weigh its series by their size, since they sum over all of them
-before they divide. The benchmark's own scores are per task; `whatif_jax` computes those."""
+before they divide. The benchmark's own scores are per task; `whatif_jax` computes those.
+
+Without fev, one dataset by its name, or with DuckDB all of them:
+
+```python
+folder = "/path/to/this/folder"
+
+import datasets
+series = datasets.load_dataset(folder, "{group}", split="train")
+
+import duckdb
+series = duckdb.sql(f"select * from read_parquet('{folder}/*/*.parquet', union_by_name = true)")
+
+import pandas
+series = pandas.read_parquet(f"{folder}/{group}")
+
+import polars
+series = polars.read_parquet(f"{folder}/{group}/*.parquet")
+```"""
 
 
 class Fev(Format):
     """One dataset a system, shape and kind of future: fev wants one schema and one step in each."""
 
     name = "fev"
-    usage = USAGE
+
+    def usage(self, suite: Suite) -> str:
+        """Names a dataset of the suite."""
+        return with_first_group(USAGE, suite)
 
     def shards(self, suite: Suite) -> list[Shard]:
         """One file a dataset."""
@@ -118,14 +142,14 @@ class Fev(Format):
         return {group.name: f"{group.name}/*.parquet" for group in grouped(suite)}
 
 
-_TIME = pa.timestamp("us", tz="UTC")
+_TIME = pa.timestamp("us")  # without a zone: AutoGluon refuses any other
 _FLOATS = pa.list_(pa.float32())
 
 
 def _columns(k: int) -> tuple[Column, ...]:
     return (
         Column("id", pa.string(), "the task id with leading zeros"),
-        Column("timestamp", pa.list_(_TIME), "time of every step [context + horizon]"),
+        Column("timestamp", pa.list_(_TIME), "time of every step, UTC [context + horizon]"),
         Column("target", _FLOATS, "history, then future, in the target's own unit"),
         *covariate_columns(k, _FLOATS, "cov_{}", "covariate {} (1 is the primary), known ahead"),
         *covariate_columns(k, pa.string(), "cov_{}_name", "name of covariate {}"),

@@ -1,11 +1,14 @@
 """The folder of an export: what is in it, what is finished, and files that appear only when whole.
 
 While an export runs, the finished files stand in `.export.json`; `manifest.json` is written last,
-so that a folder with a manifest is a finished export.
+so that a folder with a manifest is a finished export. One that was damaged since is unfinished
+again: whatever is missing or not as it was written is made anew.
 """
 
+import contextlib
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +20,8 @@ __all__ = ["JOURNAL", "MANIFEST_FILE", "Entry", "Folder"]
 
 JOURNAL = ".export.json"
 MANIFEST_FILE = "manifest.json"
+
+_log = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
@@ -35,42 +40,40 @@ class Folder(HeldFolder):
         path: the folder; made if missing.
         identity: what makes two exports the same one, JSON values in nested mappings. Its
             "suite" names the suite and its fingerprint.
+        mark: a text file that only this export writes, and its text: where it stands, a folder
+            whose manifest is lost is known all the same.
 
     Raises:
         ExportError: on entry, when the folder cannot be written, holds other files, holds another
-            export, or is being written by another process; or a finished export in it was changed.
+            export, or is being written by another process.
     """
 
     error = ExportError
     what = "out"
     holder = "another export"
 
-    def __init__(self, path: Path, identity: Mapping[str, Any]):
+    def __init__(self, path: Path, identity: Mapping[str, Any], mark: tuple[str, str]):
         super().__init__(path)
+        self.mark = mark
         self.identity = json.loads(json.dumps(identity))
         self.finished: dict[str, Entry] = {}
 
     def open(self) -> None:
         """Read the manifest or the journal; refuse a folder of anything else."""
         manifest, journal = self.path / MANIFEST_FILE, self.path / JOURNAL
-        if manifest.is_file():
+        if manifest.is_file() and not (self._is_ours() and not _is_json(manifest)):
             self._read(manifest)
-            self.complete = True
-            for entry in self.finished.values():
-                found = self._problem(entry)
-                if found:
-                    raise ExportError(
-                        f"out: {self.path / entry.path}: {found}; this export was finished and "
-                        f"has been changed since. Delete {MANIFEST_FILE} and the files you do "
-                        f"not trust, or export into another folder"
-                    )
-            journal.unlink(missing_ok=True)
+            damaged = self._drop_damaged()
+            self.complete = not damaged
+            if damaged:
+                self._reopen(damaged)
+            else:
+                journal.unlink(missing_ok=True)
         elif journal.is_file():
             self._read(journal)
-            # A file that is not what the journal says is simply made again.
-            self.finished = {
-                path: entry for path, entry in self.finished.items() if not self._problem(entry)
-            }
+            self._drop_damaged()
+        elif self._is_ours():
+            self._reopen({MANIFEST_FILE: "missing or not whole, so every file is made again"})
         else:
             others = sorted({item.name for item in self.path.iterdir()} - {LOCK})
             if others:
@@ -80,6 +83,29 @@ class Folder(HeldFolder):
                     f"empty folder"
                 )
             self._note()
+
+    def _drop_damaged(self) -> dict[str, str]:
+        """Forget the files that are not as they were finished; what is wrong with each."""
+        problems = {path: self._problem(entry) for path, entry in self.finished.items()}
+        damaged = {path: problem for path, problem in problems.items() if problem}
+        for path in damaged:
+            del self.finished[path]
+        return damaged
+
+    def _reopen(self, damaged: Mapping[str, str]) -> None:
+        """Make a finished export an unfinished one, and say so."""
+        (path, problem), *others = damaged.items()
+        more = f", and {len(others)} more" if others else ""
+        _log.warning("out: %s: %s%s; made again", self.path / path, problem, more)
+        self._note()
+        (self.path / MANIFEST_FILE).unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        """Whether an export of this very suite was described here, whatever became of it since."""
+        with contextlib.suppress(OSError, ValueError):
+            path, text = self.mark
+            return (self.path / path).read_text("utf-8") == text
+        return False
 
     def _read(self, path: Path) -> None:
         try:
@@ -141,8 +167,10 @@ class Folder(HeldFolder):
         self._note()
 
     def add_text(self, path: str, text: str) -> None:
-        """`add` of a text. Raises ExportError as it does."""
-        self.add(path, lambda at: at.write_bytes(text.encode()))
+        """`add` of a text, unless it is there already. Raises ExportError as `add` does."""
+        held = self.finished.get(path)
+        if held is None or held.sha256 != hashlib.sha256(text.encode()).hexdigest():
+            self.add(path, lambda at: at.write_bytes(text.encode()))
 
     def finish(self, notes: Mapping[str, Any]) -> None:
         """Write the manifest, which makes the export finished.
@@ -165,6 +193,14 @@ def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return False
+    return True
 
 
 def _sha256(path: Path) -> str:

@@ -31,7 +31,10 @@ class Format(abc.ABC):
     """One way to lay a suite out in files."""
 
     name: str
-    usage: str  # how to read it: a part of the card, Markdown
+
+    @abc.abstractmethod
+    def usage(self, suite: Suite) -> str:
+        """How to read it: a part of the card, Markdown. Its code runs as it stands."""
 
     @abc.abstractmethod
     def shards(self, suite: Suite) -> list[Shard]:

@@ -14,7 +14,16 @@ from ..suites import Suite
 from .columns import MANIFEST, Column, schema_of
 from .formats import Format, RecordSet
 from .rows import Shard, ShardRows, as_lists, stacked
-from .shapes import FACTS, START, facts, frequency, group_shards, grouped, item_ids
+from .shapes import (
+    FACTS,
+    START,
+    facts,
+    frequency,
+    group_shards,
+    grouped,
+    item_ids,
+    with_first_group,
+)
 
 __all__ = ["Gluonts"]
 
@@ -25,9 +34,9 @@ from pathlib import Path
 from gluonts.dataset.common import FileDataset, MetaData
 from gluonts.dataset.split import split
 
-folder = Path("opendc_c1024_h128_k3_novel")
-about = MetaData.parse_file(folder / "metadata.json")
-entries = FileDataset(folder / "data", freq=about.freq)
+folder = "/path/to/this/folder"
+about = MetaData.parse_file(f"{folder}/{group}/metadata.json")
+entries = FileDataset(Path(folder, "{group}", "data"), freq=about.freq)
 _, template = split(entries, offset=-about.prediction_length)
 pairs = template.generate_instances(about.prediction_length)
 ```
@@ -37,7 +46,25 @@ One folder holds the tasks of one system, context, horizon, number of covariates
 future of `prediction_length` steps), `feat_dynamic_real` (one row a covariate, the primary first,
 over history and future) and `item_id` (the task id with leading zeros); its other fields are facts
 about the task, no inputs. GluonTS keeps a two-dimensional array flat in the file, with its shape in
-the column `feat_dynamic_real._np_shape`."""
+the column `feat_dynamic_real._np_shape`.
+
+Without GluonTS, one dataset by its name, or with DuckDB all of them:
+
+```python
+folder = "/path/to/this/folder"
+
+import datasets
+entries = datasets.load_dataset(folder, "{group}", split="train")
+
+import duckdb
+entries = duckdb.sql(f"select * from '{folder}/*/data/*.parquet'")
+
+import pandas
+entries = pandas.read_parquet(f"{folder}/{group}/data")
+
+import polars
+entries = polars.read_parquet(f"{folder}/{group}/data/*.parquet")
+```"""
 
 _FLOATS = pa.list_(pa.float32())
 _FEATURES = "feat_dynamic_real"
@@ -57,7 +84,10 @@ class Gluonts(Format):
     """GluonTS's own Parquet layout, one row group a file: it slices no file that has more."""
 
     name = "gluonts"
-    usage = USAGE
+
+    def usage(self, suite: Suite) -> str:
+        """Names a dataset of the suite."""
+        return with_first_group(USAGE, suite)
 
     def shards(self, suite: Suite) -> list[Shard]:
         """One file a dataset, in a folder apart from its metadata."""

@@ -18,12 +18,22 @@ SHARD_ROWS = 512
 
 USAGE = """\
 Every row of `data/*.parquet` is one task; files and rows are ordered by `task_id`. Arrays are lists
-of float32, covariates lists of lists: `k` rows, the primary covariate first.
+of float32, covariates lists of lists: `k` rows, the primary covariate first. With any of these:
 
 ```python
-import polars
+folder = "/path/to/this/folder"
 
-tasks = polars.scan_parquet("data/*.parquet").filter(polars.col("future_kind") == "novel").collect()
+import datasets
+tasks = datasets.load_dataset(folder, split="train")
+
+import duckdb
+tasks = duckdb.sql(f"select * from '{folder}/data/*.parquet' where future_kind = 'novel'")
+
+import pandas
+tasks = pandas.read_parquet(f"{folder}/data")
+
+import polars
+tasks = polars.scan_parquet(f"{folder}/data/*.parquet").filter(polars.col("k") == 2).collect()
 ```
 
 A forecaster gets `history`, `history_covariates` and `future_covariates` and forecasts `future`."""
@@ -33,7 +43,10 @@ class Parquet(Format):
     """Rows in the order of task ids, so that neighbours overlap and compress well."""
 
     name = "parquet"
-    usage = USAGE
+
+    def usage(self, suite: Suite) -> str:
+        """The same for every suite."""
+        return USAGE
 
     def shards(self, suite: Suite) -> list[Shard]:
         """A thousand tasks a file."""

@@ -28,6 +28,7 @@ __all__ = [
     "grouped",
     "item_ids",
     "step_microseconds",
+    "with_first_group",
 ]
 
 # When every exported series starts, in UTC. A task's steps are counted from its own history's
@@ -86,6 +87,11 @@ def group_shards(suite: Suite, folder: str) -> list[Shard]:
             rows[start : start + SHARD_ROWS] for start in range(0, len(rows), SHARD_ROWS)
         )
     ]
+
+
+def with_first_group(usage: str, suite: Suite) -> str:
+    """A text about reading, its `{group}` filled in with a name that the reader finds."""
+    return usage.replace("{group}", next(iter(grouped(suite))).name)
 
 
 def step_microseconds(system: System) -> int:

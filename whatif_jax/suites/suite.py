@@ -17,17 +17,16 @@ from jax.sharding import Sharding
 
 from ..catalog import System
 from ..tasks import Bucket, Systems, Task, TaskSpec, load_systems, realize
-from ..tasks.events import SHAPES
-from ..tasks.spec import is_whole, positions_for
+from ..tasks.forked import refuse_forked
+from ..tasks.spec import is_whole
 from ..tasks.task import realize_batch
+from .buckets import Key, bucket_keys, buckets_of, event_shapes
 from .fingerprint import fingerprint_of
-from .manifest import AXES, flat_values
+from .manifest import AXES
+from .sampling import stratified
 from .spec_leaves import spec_leaves
 
 __all__ = ["Suite", "TaskBatch"]
-
-
-_Key = tuple[int, int, tuple[str, ...]]  # context, horizon, event shapes: one bucket each
 
 
 class TaskBatch(eqx.Module):
@@ -45,9 +44,9 @@ class TaskBatch(eqx.Module):
         return int(self.mask.sum())
 
     def to_numpy(self) -> dict[str, np.ndarray]:
-        """Every field of the real rows as NumPy arrays, `task_id` among them."""
-        fields = {name: np.asarray(value)[: self.rows] for name, value in vars(self.task).items()}
-        return {"task_id": self.task_ids[: self.rows], **fields}
+        """Every field of the real rows, `task_id` among them: arrays of your own, to write to."""
+        fields = {"task_id": self.task_ids, **vars(self.task)}
+        return {name: np.array(np.asarray(value)[: self.rows]) for name, value in fields.items()}
 
 
 _realize = jax.jit(realize)
@@ -81,15 +80,21 @@ class Suite:
         return f"Suite({self.name!r}, {len(self):,} tasks: {counts})"
 
     def column(self, name: str) -> np.ndarray:
-        """One scalar column of the manifest as a NumPy array [tasks]."""
+        """One scalar column of the manifest as a NumPy array [tasks], a copy."""
         if name not in AXES and name != "window_start":
             raise ValueError(f"column: {name!r}; expected one of {', '.join(AXES)}")
-        return self.table.column(name).to_numpy()
+        return np.array(self.table.column(name).to_numpy())
 
     def count(self, axis: str) -> dict:
         """Number of tasks at every value of an axis."""
         values, counts = np.unique(self.column(axis), return_counts=True)
         return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+    @property
+    def shapes(self) -> dict[tuple[int, int], int]:
+        """Number of tasks of every (context, horizon), the shortest context first."""
+        pairs = zip(self.column("context").tolist(), self.column("horizon").tolist(), strict=True)
+        return dict(sorted(collections.Counter(pairs).items()))
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -141,12 +146,38 @@ class Suite:
             )
         return self._select(picked.astype(np.int64))
 
+    def sample(self, n: int, *, seed: int = 0) -> "Suite":
+        """A sample of n tasks in which every stratum has its share, in the order they have here.
+
+        A stratum is the tasks of one system, future, k, event length, context pair and setting. The
+        same tasks every time; a smaller sample is part of every larger one.
+
+        Args:
+            n: tasks to draw, 1 .. len.
+            seed: other seeds draw other tasks.
+
+        Raises:
+            ValueError: n is not a whole number in 1 .. len, the seed none at all, or a task is in
+                the suite twice.
+        """
+        if not is_whole(seed):
+            raise ValueError(f"seed: {seed!r}; expected a whole number")
+        if not is_whole(n) or not 1 <= n <= len(self):
+            raise ValueError(f"sample: {n!r}; expected a whole number in 1 .. {len(self)}")
+        check_once(self.column("task_id"))
+        return self._select(stratified(self.table, n, seed))
+
     def _select(self, rows: np.ndarray) -> "Suite":
         return Suite(self.name, self.table.take(pa.array(rows)), self.catalog, whole=self.whole)
 
     @property
     def systems(self) -> Systems:
-        """Catalog and series on the default device, loaded at first use."""
+        """Catalog and series on the default device, loaded at first use.
+
+        Raises:
+            ForkedError: in a process that was forked after JAX was used.
+        """
+        refuse_forked()
         return self.whole._systems
 
     @functools.cached_property
@@ -158,66 +189,23 @@ class Suite:
         return int(self.whole.column("k").max(initial=1))
 
     @functools.cached_property
-    def _shapes(self) -> list[tuple[str, ...]]:
-        """Event shapes that the bucket of each task evaluates.
-
-        Steps alone where the task has no other shape, else every shape of the whole suite.
-        """
-        shape_of = {
-            (system.name, covariate.name): covariate.shape
-            for system in self.catalog
-            for covariate in system.covariates
-        }
-        whole = self.whole
-        every = tuple(
-            name for name in SHAPES
-            if name == SHAPES[0] or any(
-                shape_of.get(key) == name for key in whole._system_and_covariate()
-            )
-        )  # fmt: skip
-        k = self.column("k")
-        if not len(k):
-            return []
-        steps = [shape_of.get(key) == SHAPES[0] for key in self._system_and_covariate()]
-        only_steps = np.logical_and.reduceat(np.array(steps), np.cumsum(k) - k)
-        return [SHAPES[:1] if only else every for only in only_steps.tolist()]
-
-    def _system_and_covariate(self) -> list[tuple[str, str]]:
-        """Both names of every covariate of every task, tasks laid end to end."""
-        owners = np.repeat(self.column("system"), self.column("k"))
-        return list(
-            zip(owners.tolist(), flat_values(self.table, "covariates").tolist(), strict=True)
-        )
-
-    def _keys(self, rows: np.ndarray | slice = slice(None)) -> list[_Key]:
-        """What decides a task's bucket, for some rows."""
-        shapes = np.empty(len(self), object)
-        shapes[:] = self._shapes
-        columns = (self.column("context"), self.column("horizon"), shapes)
-        return list(zip(*(column[rows].tolist() for column in columns), strict=True))
+    def _event_shapes(self) -> tuple[str, ...]:
+        """Of the whole suite."""
+        if self.whole is not self:
+            return self.whole._event_shapes
+        return event_shapes(self.table, self.catalog)
 
     @functools.cached_property
-    def _buckets(self) -> dict[_Key, Bucket]:
+    def _keys(self) -> list[Key]:
+        """What decides each task's bucket."""
+        return bucket_keys(self.table, self.catalog, self._event_shapes)
+
+    @functools.cached_property
+    def _buckets(self) -> dict[Key, Bucket]:
         """The buckets of the whole suite, by key."""
         if self.whole is not self:
             return self.whole._buckets
-        events, lengths = (self.column(name).tolist() for name in ("n_events", "event_length"))
-        sizes: dict[_Key, tuple[int, int]] = {}
-        for key, n_events, length in zip(self._keys(), events, lengths, strict=True):
-            positions, most = sizes.get(key, (0, 0))
-            needed = positions_for(length, n_events, key[2] != SHAPES[:1])
-            sizes[key] = (max(positions, needed), max(most, n_events))
-        return {
-            (context, horizon, shapes): Bucket(
-                context,
-                horizon,
-                covariates=self._most_covariates,
-                events=most,
-                positions=positions,
-                shapes=shapes,
-            )
-            for (context, horizon, shapes), (positions, most) in sorted(sizes.items())
-        }
+        return buckets_of(self.table, self._keys, self._most_covariates)
 
     @property
     def buckets(self) -> tuple[Bucket, ...]:
@@ -254,7 +242,7 @@ class Suite:
             ValueError: rows of different buckets.
         """
         rows = np.asarray(rows, np.int64)
-        keys = sorted(set(self._keys(rows)))
+        keys = sorted({self._keys[row] for row in rows})
         if len(keys) != 1:
             raise ValueError(f"rows: (context, horizon, shapes) {keys}; expected one of them")
         bucket = self._buckets[keys[0]]
@@ -283,7 +271,7 @@ class Suite:
         check_once(ids)
         axes = [self.column(name).tolist() for name in by]
         groups: dict[tuple, list[int]] = {}
-        for key, task_id, *values in zip(self._keys(), ids.tolist(), *axes, strict=True):
+        for key, task_id, *values in zip(self._keys, ids.tolist(), *axes, strict=True):
             groups.setdefault((*key, *values), []).append(task_id)
         batches = []
         for group in sorted(groups):
@@ -352,7 +340,7 @@ class Suite:
     @functools.cached_property
     def _largest(self) -> int:
         """Tasks of the largest bucket."""
-        return max(collections.Counter(self._keys()).values(), default=1)
+        return max(collections.Counter(self._keys).values(), default=1)
 
     def spec(self, task_id: int) -> TaskSpec:
         """The spec of one task.

@@ -1,12 +1,14 @@
 """From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
-spec, task, verification, keys, draw, stream_config, stream_rows, stream.
+spec, task, verification, keys, draw, stream_config, stream_rows, stream. Beside them, `forked`
+serves all.
 """
 
 from .draw import sample_spec, sample_task
+from .forked import ForkedError
 from .keys import root_key
-from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for
+from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems
 from .task import Task, realize
@@ -15,6 +17,7 @@ from .verification import Verification, verify
 __all__ = [
     "FUTURES",
     "Bucket",
+    "ForkedError",
     "Sizes",
     "StreamBatch",
     "StreamError",
@@ -30,4 +33,5 @@ __all__ = [
     "sample_spec",
     "sample_task",
     "verify",
+    "with_factors",
 ]

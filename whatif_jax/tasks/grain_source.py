@@ -18,8 +18,10 @@ INSTALL = "pip install 'whatif-jax[grain]'"
 class TaskSource:
     """Random access to the first `steps` batches of a stream, for grain's samplers and loaders.
 
-    Record i is `stream.batch_at(i)` as NumPy arrays, so that any sampler order, sharding by
-    process and checkpoint of grain gives the same tasks as the stream itself.
+    Record i is `stream.batch_at(i)` as NumPy arrays of the caller's own, which a transform may
+    write to; any sampler order, sharding by process and checkpoint of grain gives the same tasks
+    as the stream itself. PyTorch's loaders take it too, with workers that are started by
+    `multiprocessing_context="spawn"` or "forkserver": forked ones get a ForkedError.
 
     Args:
         stream: the stream.
@@ -48,12 +50,13 @@ class TaskSource:
 
         Raises:
             IndexError: outside 0 .. len - 1.
+            ForkedError: in a process that was forked after JAX was used.
             StreamError: a row failed verification.
         """
         if not 0 <= step < self._steps:
             raise IndexError(f"step: {step}; expected 0 .. {self._steps - 1}")
         batch = self._stream.check(self._stream.batch_at(int(step)))
-        return {name: np.asarray(value) for name, value in vars(batch.task).items()}
+        return {name: np.array(value) for name, value in vars(batch.task).items()}
 
     def __repr__(self) -> str:
         return f"TaskSource(steps={self._steps}, batch_size={self._stream.batch_size})"

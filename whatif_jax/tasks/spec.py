@@ -5,11 +5,15 @@ References:
 """
 
 import dataclasses
+import operator
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from .._types import Array, Bool, Float, Int
 from .events import SHAPES, Whole
@@ -25,6 +29,7 @@ __all__ = [
     "is_whole",
     "per_event",
     "positions_for",
+    "with_factors",
 ]
 
 # The order gives each kind of future its number in `TaskSpec.future`.
@@ -108,6 +113,54 @@ class TaskSpec(eqx.Module):
     future_factors: Float[Array, "*batch K"]  # of each covariate over the whole future
     future: Int[Array, "*batch"]  # kind of future, number in `FUTURES`
     bucket: Bucket = eqx.field(static=True)
+
+
+def with_factors(
+    spec: TaskSpec,
+    future_factors: ArrayLike | Sequence | None = None,
+    factors: ArrayLike | Sequence | None = None,
+) -> TaskSpec:
+    """The spec of the same task under other events. Pure; differentiable in the factors.
+
+    Args:
+        spec: of one task.
+        future_factors: of each covariate over the whole future [K]; None: as they are.
+        factors: of each covariate in each event of the history [E, K]; None: as they are.
+            Both may leave out the padding: a task of two covariates takes two factors.
+
+    Raises:
+        ValueError: another shape, or a factor that is not finite and above 0.
+    """
+    for name, given in (("future_factors", future_factors), ("factors", factors)):
+        if given is not None:
+            values = _padded(name, given, spec)
+            spec = eqx.tree_at(operator.attrgetter(name), spec, values)
+    return spec
+
+
+def _padded(name: str, given: object, spec: TaskSpec) -> Array:
+    """Factors as the spec holds them, 1 where it has no covariate or no event."""
+    held = getattr(spec, name)
+    values: Any
+    try:
+        with np.errstate(over="ignore"):
+            values = np.asarray(given).astype(held.dtype, casting="same_kind")
+    except jax.errors.TracerArrayConversionError:
+        values = jnp.asarray(given, held.dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: {given!r}; expected numbers") from None
+    shapes = {held.shape}
+    if spec.target.ndim == 0 and not isinstance(spec.covariate_mask, jax.core.Tracer):
+        real = (int(spec.n_events), int(np.asarray(spec.covariate_mask).sum()))
+        shapes.add(real[-held.ndim :])
+    if values.shape not in shapes:
+        raise ValueError(
+            f"{name}: shape {values.shape}; expected {' or '.join(map(str, sorted(shapes)))}"
+        )
+    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"{name}: {values.tolist()}; expected finite factors above 0")
+    missing = [(0, have - want) for have, want in zip(held.shape, values.shape, strict=True)]
+    return jnp.pad(values, missing, constant_values=1)
 
 
 def _whole(value: object) -> object:

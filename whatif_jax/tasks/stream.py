@@ -18,6 +18,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from .._types import Array, Bool, Int, PRNGKeyArray
 from .draw import ATTEMPTS
+from .forked import refuse_forked
 from .spec import Bucket, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
 from .stream_rows import DRAWN_TOGETHER, count_draws, draw_rows
@@ -58,6 +59,9 @@ class TaskStream(StreamConfig):
     never shifts another task; a row that fails draws target and sizes anew. The same key gives the
     same tasks for the same configuration.
 
+    Worker processes, such as those of PyTorch's loaders, are to be started by "spawn" or
+    "forkserver": one that is forked after JAX was used gets a ForkedError.
+
     Args:
         key: a seed in [0, 2**32) or a JAX key of any implementation.
         batch_size: rows of a batch.
@@ -91,8 +95,10 @@ class TaskStream(StreamConfig):
         `batch_at` checks it with `check`.
 
         Raises:
+            ForkedError: in a process that was forked after JAX was used.
             ValueError: the step is negative or 2**63 or above.
         """
+        refuse_forked()
         step = _check_step(step)
         bucket, choices = self.choices[step % len(self.choices)]
         # put on the device by name, which users' transfer guards let pass

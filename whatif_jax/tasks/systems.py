@@ -96,8 +96,8 @@ class Systems(eqx.Module):
         return self.covariates[self.systems.index(self.targets[row][0])]
 
     def series(self, row: int) -> np.ndarray:
-        """The intervention-free series of one target, float32 [length]."""
-        return np.asarray(self.values[row, LEFT_PADDING : LEFT_PADDING + int(self.length[row])])
+        """The intervention-free series of one target, float32 [length], a copy."""
+        return np.array(self.values[row, LEFT_PADDING : LEFT_PADDING + int(self.length[row])])
 
 
 def _distinct(systems: Sequence[str | Path | System] | str | Path | System | None) -> list[System]:
