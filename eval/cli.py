@@ -4,7 +4,7 @@ Imports what a command needs inside it, so that `--help` starts in a moment.
 """
 
 import json
-import sys
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +44,7 @@ def parse_settings(items: list[str]) -> dict[str, Any]:
             raise ValueError(f"--set: {key} is given twice; expected once")
         try:
             settings[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             settings[key] = text
     return settings
 
@@ -112,6 +112,8 @@ def run(
 
     settings = parse_settings(set_ or [])
     if max_cost is not None:
+        if not math.isfinite(max_cost):
+            raise ValueError(f"--max-cost: {max_cost}; expected a finite number of US dollars")
         if "max_cost" not in takes(model):
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
@@ -202,15 +204,7 @@ def list_runs(results: Results = Path("results")) -> None:
 
 
 def main() -> None:
-    """Run the command line; a problem with the input is one line on standard error, exit 2."""
-    try:
-        app()
-    except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:
-        # Notes say that a forecaster raised it: its author wants to see where. Our own errors are
-        # about the input, wherever they come from.
-        ours = type(error).__module__.partition(".")[0] in ("eval", "whatif_jax")
-        if getattr(error, "__notes__", None) and not ours and not isinstance(error, ImportError):
-            raise
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        typer.echo(f"eval: {text}", err=True)
-        sys.exit(2)
+    """Run `python -m eval`."""
+    from whatif_jax.cli import run_app
+
+    run_app(app, "eval")

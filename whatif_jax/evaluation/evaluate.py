@@ -16,8 +16,14 @@ from tqdm import tqdm
 
 from .._types import Array
 from ..suites import Suite, TaskBatch
-from .forecaster import Forecaster, ForecasterError, forecast_batch, forecaster_identity
-from .scoring import LEVELS, METRIC_VERSION, repair_and_score_batch
+from .forecaster import (
+    Forecaster,
+    ForecasterError,
+    forecast_batch,
+    forecaster_identity,
+    real_numbers,
+)
+from .scoring import LEVELS, MEDIAN, METRIC_VERSION, repair_and_score_batch
 
 __all__ = [
     "BATCH_AXES",
@@ -91,9 +97,10 @@ def evaluate_batch(
 
     Raises:
         ForecasterError: an answer of another shape than asked for.
-        ValueError: tasks that the suite has not, or that do not share a bucket and K.
+        ValueError: levels that are none, tasks that the suite has not, or that do not share a
+            bucket and K.
     """
-    levels = tuple(float(level) for level in levels)
+    levels = _checked_levels(levels)
     batch = suite.batch(task_ids, batch_size)
     answer, took = forecast_batch(forecaster, batch, levels, warmed=warmed)
     columns, quantiles = _score(batch, answer, levels)
@@ -104,6 +111,18 @@ def evaluate_batch(
         pa.table([ids, took], schema=SECONDS_SCHEMA).take(order),
         [quantiles[row] for row in order],
     )
+
+
+def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Quantile levels as floats; ValueError where they are none."""
+    found = real_numbers(levels, "levels", ValueError).astype(float)
+    ascending = found.ndim == 1 and np.all(np.diff(found, prepend=0.0, append=1.0) > 0)
+    if not ascending or MEDIAN not in found:
+        raise ValueError(
+            f"levels: {str(levels)[:200]}; expected ascending numbers within (0, 1), {MEDIAN} "
+            "among them"
+        )
+    return tuple(found.tolist())
 
 
 def _score(
@@ -150,8 +169,11 @@ def check_rows(
         ForecasterError: names the tasks, the step and the difference.
         ValueError: as `evaluate_batch`.
     """
-    levels = tuple(float(level) for level in levels)
+    levels = _checked_levels(levels)
     name, *_ = forecaster_identity(forecaster)
+    tolerance = getattr(forecaster, "row_tolerance", ROW_TOLERANCE)
+    if not np.all(real_numbers(tolerance, f"forecaster {name}: row_tolerance") >= 0):
+        raise ForecasterError(f"forecaster {name}: row_tolerance {tolerance}; expected at least 0")
     ids = [int(task_id) for task_id in task_ids]
 
     def answers(chosen: list[int]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
@@ -174,7 +196,7 @@ def check_rows(
             step, difference = _largest_difference(before, answer)
             finite = before[np.isfinite(before)]
             scale = float(np.abs(np.concatenate([history, finite.ravel()])).max(initial=0.0))
-            if difference > getattr(forecaster, "row_tolerance", ROW_TOLERANCE) * scale:
+            if difference > tolerance * scale:
                 raise ForecasterError(
                     f"forecaster {name}: its forecast of task {task_id} changes by "
                     f"{difference:.3g} (row scale {scale:.3g}) at step {step} when it is batched "
@@ -219,8 +241,9 @@ def evaluate(
     Raises:
         ForecasterError: an answer of another shape than asked for, or one that depends on other
             rows.
-        ValueError: an empty suite.
+        ValueError: an empty suite, levels that are none, or a batch size below 1.
     """
+    levels = _checked_levels(levels)
     batches = suite.batch_ids(batch_size, by=BATCH_AXES)
     if not batches:
         raise ValueError("suite: no tasks; expected at least one")
