@@ -26,9 +26,7 @@ START = np.datetime64("2000-01-01T00:00:00", "us")  # where exported tasks start
 
 
 @checked_settings
-def make(
-    model: Text = HUB, device: Device = None, batch_size: Count = 64
-) -> FoundationForecaster:
+def make(model: Text = HUB, device: Device = None, batch_size: Count = 64) -> FoundationForecaster:
     """TabPFN-TS as a forecaster.
 
     The harness fits one regression a task, on its covariates and on features of its timestamps.

@@ -31,9 +31,7 @@ HUB = "taharnbl/TS-ICL"
 
 
 @checked_settings
-def make(
-    model: Text = HUB, device: Device = None, batch_size: Count = 32
-) -> FoundationForecaster:
+def make(model: Text = HUB, device: Device = None, batch_size: Count = 32) -> FoundationForecaster:
     """TS-ICL as a forecaster.
 
     Args:
