@@ -192,12 +192,14 @@ def run_app(app: typer.Typer, program: str) -> NoReturn:
         for argument in sys.argv[1:]:
             if argument.encode(errors="replace").decode() != argument:
                 raise ValueError(f"argument: {argument!r}; expected text in UTF-8")
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False) or 0)
     except typer.Abort:
         sys.exit(1)
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's: a wrong option, or a call without any
             text = error.format_message()
+            for fault in getattr(error.__cause__, "errors", list)():  # pydantic's, without value
+                text += f", not {str(fault['input'])[:100]!r}"
         elif not isinstance(error, _OF_INPUT):
             raise
         else:

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from tqdm import tqdm
@@ -123,8 +124,8 @@ def _refuse_place(out: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not above.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if not os.access(above, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with tempfile.TemporaryFile(dir=above):
+            pass
 
 
 def _say(text: str) -> None:
