@@ -81,8 +81,9 @@ def run(
     jobs: Annotated[
         int | None,
         typer.Option(
+            min=-1,
             help="Processes for forecasters that compute each series apart on CPU, such as "
-            "xgboost; one a CPU if omitted. Others ignore it."
+            "xgboost; one a CPU if omitted. Others ignore it.",
         ),
     ] = None,
     dask: Annotated[
@@ -110,26 +111,28 @@ def run(
     """Score a forecaster on a suite. Run again after an interruption: it goes on from there."""
     from .forecasters import make_forecaster, takes
 
-    settings = parse_settings(set_ or [])
+    settings, known = parse_settings(set_ or []), takes(model)
     if max_cost is not None:
         if not math.isfinite(max_cost):
             raise ValueError(f"--max-cost: {max_cost}; expected a finite number of US dollars")
-        if "max_cost" not in takes(model):
+        if "max_cost" not in known:
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
-    forecaster = make_forecaster(model, **settings)
 
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where
 
     from .run import plan_run
     from .run import run as score
+    from .sampling import choose
 
-    whole = load_suite(suite, systems=system)
+    whole, axes = load_suite(suite, systems=system), parse_where(where or [])
+    choose(whole, axes, sample)  # refuses what cannot be chosen before a model is loaded
+    forecaster = make_forecaster(model, **settings)
     planned = plan_run(
         forecaster,
         whole,
-        where=parse_where(where or []),
+        where=axes,
         sample=sample,
         batch_size=batch_size,
         keep_forecasts=keep_forecasts,

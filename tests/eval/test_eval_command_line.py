@@ -51,7 +51,7 @@ def own(text: str) -> str:
         ([own("make_unset")], ["make_unset': TypeError: ", "'needed'"]),
         (["--model=naive", "--jobs=0"], ["jobs: 0; expected a number of processes up to"]),
         (["--model=naive", "--jobs=1000000"], ["jobs: 1000000; expected a number of processes"]),
-        (["--model=naive", "--jobs=-2"], ["jobs: -2"]),
+        (["--model=naive", "--jobs=-2"], ["--jobs", "'-2'"]),
         (["--model=naive", "--dask=x"], ["dask: naive computes whole batches"]),
         (["--model=naive", "--sample=0"], ["--sample", "'0'"]),
         (["--model=naive", "--sample=" + "9" * 400], ["sample: 999"]),
@@ -81,6 +81,17 @@ def test_a_name_that_is_no_text_is_refused(tmp_path, monkeypatch, never, typed):
     monkeypatch.chdir(tmp_path)
     assert r"\udcff'; expected text in UTF-8" in refused(main, PROGRAM, *typed)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "wrong", ["--where=k=9", "--where=colour=1", "--sample=99999", "--suite=none", "--system=none"]
+)
+def test_tasks_are_chosen_before_a_model_is_loaded(monkeypatch, wrong):
+    def load(**_):
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("eval.forecasters.naive.make", load)
+    refused(main, PROGRAM, "run", "--model=naive", wrong)
 
 
 @pytest.mark.parametrize("name", FORECASTERS)

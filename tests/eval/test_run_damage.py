@@ -173,6 +173,51 @@ def test_making_it_whole_can_itself_be_killed(suite, whole, results, counted, mo
         assert (found.folder / each).read_bytes() == (whole / each).read_bytes()
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_run_that_is_killed_at_any_write_goes_on(suite, tmp_path, monkeypatch, renamed):
+    """Just before and just after each file gets its name; what is half-written stays there."""
+
+    def two_batches(results: Path):
+        forecaster = run_helpers.make()
+        planned = plan_run(
+            forecaster, suite, where=WHERE, sample=10, batch_size=5, keep_forecasts=3
+        )
+        return run(forecaster, planned, results, progress=False, check=False).folder
+
+    rename, written = Path.replace, []
+
+    def counting(self, target):
+        written.append(target)
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", counting)
+        undisturbed = two_batches(tmp_path / "undisturbed")
+    assert len(written) == 7  # the record, parts, files, the record once more
+    for last in range(len(written)):
+        results, done = tmp_path / f"{last}", []
+
+        def killed(self, target, last=last, done=done):
+            done.append(target)
+            if len(done) <= last:
+                return rename(self, target)
+            if renamed:
+                rename(self, target)
+            target.with_name(f".{target.name}.unfinished").write_bytes(b"half")
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", killed)
+            with pytest.raises(KeyboardInterrupt):
+                two_batches(results)
+        found = two_batches(results)
+        assert {each.name for each in found.iterdir()} == {
+            each.name for each in undisturbed.iterdir()
+        }
+        for each in COMPARED:
+            assert (found / each).read_bytes() == (undisturbed / each).read_bytes()
+
+
 def test_a_damaged_run_of_other_batches_is_not_mixed(suite, results):
     next(results.rglob("scores.parquet")).unlink()
     forecaster = run_helpers.make()

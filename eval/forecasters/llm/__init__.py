@@ -92,7 +92,7 @@ def make(
     client = Client(model, api_base, api_key, parameters, timeout, prices or None)
     if max_cost is not None and client.cost(Tokens(0, 0)) is None:
         raise ValueError(
-            f"max_cost: {max_cost}, but litellm knows no price of {model}; expected input_price "
+            f"max_cost: {max_cost:g}, but litellm knows no price of {model}; expected input_price "
             f"and output_price too, US dollars for a million tokens"
         )
     if reasoning_tokens is None:
