@@ -13,23 +13,27 @@ from pyarrow import parquet
 
 import eval.run
 import eval.run_folder
-from eval.results import DamagedRunError, ResultsError, load_results, load_run
-from eval.run import plan_run, run
+from eval.results import DamagedRunError, ResultsError, Run, load_results, load_run
+from eval.run import RunPlan, plan_run, run
 from eval.summary import run_lines
 from tests.eval import run_helpers
 from tests.eval.run_helpers import WHERE
 from whatif_jax import Suite, evaluate_batch
 
 BATCHES = 5
-WITH_KEPT = 3  # batches that hold a task whose forecast is kept
+WITH_KEPT = -1  # only the batches that hold a task whose forecast is kept
 COMPARED = ("scores.parquet", "forecasts.parquet")
 
 
-def again(suite: Suite, results: Path):
+def plan(suite: Suite) -> RunPlan:
+    return plan_run(
+        run_helpers.make(), suite, where=WHERE, sample=40, batch_size=8, keep_forecasts=5
+    )
+
+
+def again(suite: Suite, results: Path) -> Run:
     """The same command once more."""
-    forecaster = run_helpers.make()
-    planned = plan_run(forecaster, suite, where=WHERE, sample=40, batch_size=8, keep_forecasts=5)
-    return run(forecaster, planned, results, progress=False, check=False, jobs=1)
+    return run(run_helpers.make(), plan(suite), results, progress=False, check=False, jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +130,10 @@ def test_a_damaged_file_is_named_and_the_same_command_makes_it_whole(
             assert "\n" not in said and "running the same `python -m eval run` command" in said
             assert run_lines(results) == [said]
     found = again(suite, results)
+    if computed == WITH_KEPT:
+        planned = plan(suite)
+        computed = sum(np.isin(ids, planned.kept).any() for ids in planned.batches)
+        assert 0 < computed < BATCHES
     assert len(counted) == computed
     for each in COMPARED:
         assert (found.folder / each).read_bytes() == (whole / each).read_bytes(), each
