@@ -4,7 +4,7 @@ Imports what a command needs inside it, so that `--help` starts in a moment.
 """
 
 import json
-import sys
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +48,7 @@ def parse_settings(items: list[str]) -> dict[str, Any]:
             raise ValueError(f"--set: {key} is given twice; expected once")
         try:
             settings[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             settings[key] = text
     return settings
 
@@ -85,8 +85,9 @@ def run(
     jobs: Annotated[
         int | None,
         typer.Option(
+            min=-1,
             help="Processes for forecasters that compute each series apart on CPU, such as "
-            "xgboost; one a CPU if omitted. Others ignore it."
+            "xgboost; one a CPU if omitted. Others ignore it.",
         ),
     ] = None,
     dask: Annotated[
@@ -114,24 +115,28 @@ def run(
     """Score a forecaster on a suite. Run again after an interruption: it goes on from there."""
     from .forecasters import make_forecaster, takes
 
-    settings = parse_settings(set_ or [])
+    settings, known = parse_settings(set_ or []), takes(model)
     if max_cost is not None:
-        if "max_cost" not in takes(model):
+        if not math.isfinite(max_cost):
+            raise ValueError(f"--max-cost: {max_cost}; expected a finite number of US dollars")
+        if "max_cost" not in known:
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
-    forecaster = make_forecaster(model, **settings)
 
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where
 
     from .run import plan_run
     from .run import run as score
+    from .sampling import choose
 
-    whole = load_suite(suite, systems=system)
+    whole, axes = load_suite(suite, systems=system), parse_where(where or [])
+    choose(whole, axes, sample)  # refuses what cannot be chosen before a model is loaded
+    forecaster = make_forecaster(model, **settings)
     planned = plan_run(
         forecaster,
         whole,
-        where=parse_where(where or []),
+        where=axes,
         sample=sample,
         batch_size=batch_size,
         keep_forecasts=keep_forecasts,
@@ -206,16 +211,8 @@ def list_runs(results: Results = Path("results")) -> None:
 
 
 def main() -> None:
-    """Run the command line; a problem with the input is one line on standard error, exit 2."""
+    """Run `python -m eval`."""
+    from whatif_jax.cli import run_app
+
     keep_compiled()
-    try:
-        app()
-    except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:
-        # Notes say that a forecaster raised it: its author wants to see where. Our own errors are
-        # about the input, wherever they come from.
-        ours = type(error).__module__.partition(".")[0] in ("eval", "whatif_jax")
-        if getattr(error, "__notes__", None) and not ours and not isinstance(error, ImportError):
-            raise
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        typer.echo(f"eval: {text}", err=True)
-        sys.exit(2)
+    run_app(app, "eval")

@@ -12,19 +12,25 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
+from pydantic import BaseModel, ConfigDict, Json
 
+from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
 from whatif_jax.files import explained
 
 __all__ = [
+    "FORECASTS_SCHEMA",
     "RUN_FILE",
+    "DamagedRunError",
     "Identity",
     "ResultsError",
     "Run",
     "canonical",
+    "damaged",
     "load_results",
     "load_run",
     "metric_folder",
@@ -37,12 +43,27 @@ SECONDS_FILE = "seconds.parquet"
 FORECASTS_FILE = "forecasts.parquet"
 PARTS = "parts"
 # Raised whenever these files change for the same scores.
-LAYOUT = 1
+LAYOUT = 2
+FORECASTS_SCHEMA = pa.schema(
+    [("task_id", pa.int64()), ("quantiles", pa.list_(pa.list_(pa.float32())))]
+)
 _SECRET = re.compile(r"(^|_)(key|token|secret|password|passwd|credentials?|authorization)$", re.I)
 
 
 class ResultsError(RuntimeError):
     """Results cannot be written or continued, or are not those that were asked for."""
+
+
+class DamagedRunError(ResultsError):
+    """A file of a run is missing or broken: see `damaged`."""
+
+
+def damaged(path: Path, fault: str) -> DamagedRunError:
+    """The error that names a file and its fault, and says that there is a way out."""
+    return DamagedRunError(
+        f"results: {path} {fault}; running the same `python -m eval run` command once more makes "
+        f"it whole"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,44 +165,88 @@ class Identity:
 
 def metadata_of(table: pa.Table) -> dict[str, str]:
     """Schema metadata as texts, without what libraries add for themselves."""
-    found = table.schema.metadata or {}
-    return {key.decode(): value.decode() for key, value in found.items() if key != b"ARROW:schema"}
+    return {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in (table.schema.metadata or {}).items()
+        if key != b"ARROW:schema"
+    }
 
 
-def read_table(path: Path) -> pa.Table:
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a parquet file of a run.
 
     Raises:
-        ResultsError: missing, or not a parquet file.
+        DamagedRunError: missing, no parquet file, of other columns, or tasks not in order.
+        ResultsError: the operating system does not let it be read.
     """
     if not path.is_file():
-        raise ResultsError(f"results: {path} is missing")
-    with explained(ResultsError, "results", path):
-        try:
-            return parquet.read_table(path, partitioning=None).combine_chunks()
-        except pa.ArrowException as error:
-            raise ResultsError(f"results: {path} is not a parquet file: {error}") from None
+        raise damaged(path, "is missing")
+    try:
+        table = parquet.read_table(path, partitioning=None, page_checksum_verification=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            with explained(ResultsError, "results", path):
+                raise
+        said = " ".join(str(error).split())
+        raise damaged(path, f"is not a parquet file that can be read ({said})") from None
+    if not table.schema.remove_metadata().equals(schema):
+        columns = ", ".join(f"{field.name} {field.type}" for field in schema)
+        raise damaged(path, f"holds other columns than {columns}")
+    table = table.combine_chunks()
+    ids = table.column("task_id").to_numpy()
+    if not (np.diff(ids) > 0).all() or table.column("task_id").null_count:
+        raise damaged(path, "does not hold each task once, by ascending task_id")
+    return table
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Metadata(_Record):
+    suite: str
+    fingerprint: str
+    metric_version: str
+    forecaster: str
+    version: str
+    settings: Json[dict[str, Any]]
+    tasks: Literal["all"] | Json[dict[str, Any]]
+
+
+class _RunFile(_Record):
+    """What is read of `run.json`; the rest is for people."""
+
+    metadata: _Metadata
+    batches: int
+    task_count: int
+    forecast_count: int
+    complete: bool
 
 
 def read_run_file(folder: Path) -> dict[str, Any]:
     """Read `run.json` of a folder.
 
     Raises:
-        ResultsError: missing, or not what a run writes there.
+        DamagedRunError: missing, or not what a run writes there.
+        ResultsError: another version of this program wrote it, or it cannot be read.
     """
     path = folder / RUN_FILE
+    if not path.is_file():
+        raise damaged(path, "is missing")
     try:
         with explained(ResultsError, "results", path):
             found = json.loads(path.read_text("utf-8"))
-        if found["layout"] != LAYOUT:
-            raise ResultsError(
-                f"layout: {path} has {found['layout']!r}; expected {LAYOUT}: written by another "
-                f"version of this program"
-            )
-        found["metadata"] = {str(k): str(v) for k, v in found["metadata"].items()}
-        found["complete"] = bool(found["complete"])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ResultsError(f"results: {path}: not what a run writes there ({error!r})") from error
+        layout = found["layout"]
+        if layout == LAYOUT:
+            _RunFile.model_validate(found)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise damaged(path, f"is not what a run writes there ({said})") from error
+    if layout != LAYOUT:
+        raise ResultsError(
+            f"layout: {path} has {layout!r}; expected {LAYOUT}: written by another version of "
+            f"this program"
+        )
     return found
 
 
@@ -207,34 +272,38 @@ def load_run(folder: str | Path) -> Run:
     """Read one finished run.
 
     Raises:
+        DamagedRunError: a file is missing or broken, or holds other rows than `run.json` says.
         ResultsError: not a finished run, or one whose files do not belong together.
     """
     folder = Path(folder)
     about = read_run_file(folder)
     if not about["complete"]:
         raise ResultsError(f"results: {folder} is not complete; run it again to go on")
-    scores, seconds = read_table(folder / SCORES_FILE), read_table(folder / SECONDS_FILE)
-    forecasts = None
-    if (folder / FORECASTS_FILE).is_file():
-        forecasts = read_table(folder / FORECASTS_FILE)
-    metadata = about["metadata"]
-    for name, table in (
-        (SCORES_FILE, scores),
-        (SECONDS_FILE, seconds),
-        (FORECASTS_FILE, forecasts),
+    tables, metadata = {}, about["metadata"]
+    for name, schema, count in (
+        (SCORES_FILE, SCORES_SCHEMA, about["task_count"]),
+        (SECONDS_FILE, SECONDS_SCHEMA, about["task_count"]),
+        (FORECASTS_FILE, FORECASTS_SCHEMA, about["forecast_count"]),
     ):
-        if table is not None:
-            refuse_other(folder / name, metadata_of(table), metadata)
-    if scores.column("task_id") != seconds.column("task_id"):
-        raise ResultsError(f"results: {folder}: {SCORES_FILE} and {SECONDS_FILE} hold other tasks")
+        if name == FORECASTS_FILE and not count:
+            continue
+        tables[name] = read_table(folder / name, schema)
+        refuse_other(folder / name, metadata_of(tables[name]), metadata)
+        if len(tables[name]) != count:
+            rows = f"holds {len(tables[name]):,} rows; expected {count:,} as {RUN_FILE} says"
+            raise damaged(folder / name, rows)
+    scores = tables[SCORES_FILE]
+    for name, table in tables.items():
+        if not np.isin(table.column("task_id"), scores.column("task_id")).all():
+            raise damaged(folder / name, f"holds other tasks than {SCORES_FILE}")
     return Run(
         name=metadata["forecaster"],
         version=metadata["version"],
         settings=json.loads(metadata["settings"]),
         folder=folder,
         scores=scores,
-        seconds=seconds,
-        forecasts=forecasts,
+        seconds=tables[SECONDS_FILE],
+        forecasts=tables.get(FORECASTS_FILE),
         metadata=metadata_of(scores),
     )
 

@@ -20,8 +20,9 @@ import numpy as np
 from tqdm import tqdm
 
 from whatif_jax import LEVELS, METRIC_VERSION, Suite, __version__, check_rows, evaluate_batch
-from whatif_jax.evaluation.evaluate import BATCH_AXES
+from whatif_jax.evaluation.evaluate import BATCH_AXES, try_largest
 from whatif_jax.evaluation.forecaster import forecaster_identity
+from whatif_jax.tasks.spec import is_whole
 
 from .parallel import Spread, cluster
 from .results import Identity, Run, load_run, public_settings
@@ -35,6 +36,7 @@ BATCH_SIZE = 256
 _WITHOUT_EFFECT = ("max_cost",)
 # Rows that a forecaster is checked with before the first batch.
 CHECKED_ROWS = 8
+MOST_JOBS = 1024  # all are started at once
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 
@@ -73,8 +75,8 @@ def plan_run(
         ValueError: an argument is wrong.
         ForecasterError: settings of the forecaster that JSON cannot hold.
     """
-    if keep_forecasts < 0:
-        raise ValueError(f"keep_forecasts: {keep_forecasts}; expected 0 or more")
+    if not is_whole(keep_forecasts) or keep_forecasts < 0:
+        raise ValueError(f"keep_forecasts: {keep_forecasts!r}; expected 0 or more")
     chosen, tasks = choose(suite, where, sample)
     kept = browse_sample(suite.where(**dict(where or {})), keep_forecasts)
     name, version, settings = forecaster_identity(forecaster)
@@ -138,6 +140,7 @@ def run(
         ForecasterError: a forecast is of the wrong shape, or depends on its companions.
         ValueError: `dask` with a forecaster that computes whole batches.
     """
+    _refuse_workers(forecaster, jobs, dask)
     batches = planned.batches
     size = planned.sizes["batch_size"]
     folder = RunFolder(Path(results), planned.identity, batches, planned.sizes, planned.kept)
@@ -146,6 +149,9 @@ def run(
             if progress:
                 print(f"{folder.path} is complete; nothing to run", file=sys.stderr)
             return load_run(folder.path)
+        if folder.damage and progress:
+            again = len(batches) - len(folder.done)
+            print(f"{folder.damage}: {again} of {len(batches)} batches again", file=sys.stderr)
         done = sum(len(batches[number]) for number in folder.done)
         with contextlib.ExitStack() as stack:
             forecaster, where_run = stack.enter_context(_spread(forecaster, jobs, dask))
@@ -156,8 +162,12 @@ def run(
                 company = next((batches[each] for each in todo if len(batches[each]) > 1), ())
                 if len(company):
                     check_rows(forecaster, planned.suite, company[:CHECKED_ROWS], batch_size=size)
-            folder.begin(_software() | where_run)
             warmed: set[tuple[int, ...]] = set()
+            if check and todo:
+                left = np.concatenate([batches[number] for number in todo])
+                rows = planned.suite.rows_of(left)
+                try_largest(forecaster, planned.suite.take(rows), batch_size=size, warmed=warmed)
+            folder.begin(_software() | where_run)
             for number in todo:
                 scored = evaluate_batch(
                     forecaster, planned.suite, batches[number], batch_size=size, warmed=warmed
@@ -199,23 +209,28 @@ def _resumable(folder: RunFolder) -> Iterator[None]:
         raise
 
 
+def _refuse_workers(forecaster: Callable, jobs: int | None, dask: str | None) -> None:
+    """Refuse workers that cannot be, before anything is written."""
+    if jobs is not None and (not is_whole(jobs) or jobs == 0 or not -1 <= jobs <= MOST_JOBS):
+        raise ValueError(
+            f"jobs: {jobs!r}; expected a number of processes up to {MOST_JOBS}, or -1 for one a CPU"
+        )
+    if dask is not None and not getattr(forecaster, "parallel", False):
+        raise ValueError(
+            f"dask: {forecaster_identity(forecaster)[0]} computes whole batches on one device; "
+            f"expected a forecaster with `parallel` set, such as xgboost"
+        )
+
+
 @contextlib.contextmanager
 def _spread(
     forecaster: Callable, jobs: int | None, dask: str | None
 ) -> Iterator[tuple[Callable, dict[str, Any]]]:
     """The forecaster, over processes or a cluster where it can be; and a note on which."""
-    if jobs is not None and (jobs == 0 or jobs < -1):
-        raise ValueError(f"jobs: {jobs}; expected a number of processes, or -1 for one a CPU")
-    parallel = bool(getattr(forecaster, "parallel", False))
     if dask is not None:
-        if not parallel:
-            raise ValueError(
-                f"dask: {forecaster_identity(forecaster)[0]} computes whole batches on one "
-                f"device; expected a forecaster with `parallel` set, such as xgboost"
-            )
         with cluster(dask) as workers:
             yield Spread(forecaster, jobs=None, workers=workers), {"dask_threads": workers}
-    elif parallel and jobs != 1:
+    elif getattr(forecaster, "parallel", False) and jobs != 1:
         spread = Spread(forecaster, jobs=-1 if jobs is None else jobs)
         yield spread, {"jobs": spread.workers}
     else:

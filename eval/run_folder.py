@@ -8,20 +8,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
 from whatif_jax.files import HeldFolder
 
 from .results import (
     FORECASTS_FILE,
+    FORECASTS_SCHEMA,
     LAYOUT,
     PARTS,
     RUN_FILE,
     SCORES_FILE,
     SECONDS_FILE,
+    DamagedRunError,
     Identity,
     ResultsError,
     Run,
+    damaged,
     load_run,
     metadata_of,
     read_run_file,
@@ -31,7 +36,10 @@ from .results import (
 
 __all__ = ["RunFolder"]
 
-QUANTILES = pa.list_(pa.list_(pa.float32()))
+# Of the parts: what the whole files hold, side by side.
+PART_SCHEMA = pa.schema(
+    [*SCORES_SCHEMA, SECONDS_SCHEMA.field("seconds"), FORECASTS_SCHEMA.field("quantiles")]
+)
 
 
 class RunFolder(HeldFolder):
@@ -65,22 +73,31 @@ class RunFolder(HeldFolder):
         super().__init__(identity.folder(root))
         self.batches = batches
         self.done: set[int] = set()
+        self.damage = ""  # what was wrong with a finished run
         self._metadata = identity.metadata()
         self._plan = dict(plan)
         self._kept = kept
         self._about: dict[str, Any] = {}
 
     def open(self) -> None:
-        """Read how far the run is; refuse one of another kind."""
+        """Read how far the run is; refuse one of another kind, take apart one that is damaged."""
         (self.path / PARTS).mkdir(exist_ok=True)
         if (self.path / RUN_FILE).is_file():
-            self._about = read_run_file(self.path)
+            try:
+                self._about = read_run_file(self.path)
+            except DamagedRunError as error:
+                self.damage = str(error)
+        if self._about:
             refuse_other(self.path / RUN_FILE, self._about["metadata"], self._metadata)
             if self._about["complete"]:
-                load_run(self.path)  # refuses files that do not belong together
-                self.complete = True
-                self._drop_parts()
-                return
+                try:
+                    self._refuse_other_tasks(load_run(self.path))
+                except DamagedRunError as error:
+                    self.damage = str(error)
+                else:
+                    self.complete = True
+                    self._drop_parts()
+                    return
             for name, value in self._plan.items():
                 if self._about.get(name) != value:
                     raise ResultsError(
@@ -88,6 +105,52 @@ class RunFolder(HeldFolder):
                         f"{self._about.get(name)}; expected the same, or delete that folder"
                     )
         self.done = {number for number in range(len(self.batches)) if self._whole(number)}
+        if self.damage:
+            self._take_apart()
+
+    def _refuse_other_tasks(self, run: Run) -> None:
+        planned = np.sort(np.concatenate(self.batches))
+        for name, table, ids in (
+            (SCORES_FILE, run.scores, planned),
+            (FORECASTS_FILE, run.forecasts, self._kept),
+        ):
+            if table is not None and not np.array_equal(table.column("task_id"), ids):
+                raise damaged(self.path / name, "holds other tasks than the run has")
+
+    def _take_apart(self) -> None:
+        """Make parts again of what is whole in the files of a finished run; it goes on then."""
+        whole = {}
+        for name, schema in (
+            (SCORES_FILE, SCORES_SCHEMA),
+            (SECONDS_FILE, SECONDS_SCHEMA),
+            (FORECASTS_FILE, FORECASTS_SCHEMA),
+        ):
+            try:
+                whole[name] = read_table(self.path / name, schema)
+            except DamagedRunError:
+                whole[name] = schema.empty_table()
+            else:
+                refuse_other(self.path / name, metadata_of(whole[name]), self._metadata)
+        for number, planned in enumerate(self.batches):
+            if number in self.done:
+                continue
+            ids = np.sort(planned)
+            kept = np.isin(ids, self._kept)
+            rows = {}
+            for name, wanted in (
+                (SCORES_FILE, ids), (SECONDS_FILE, ids), (FORECASTS_FILE, ids[kept])
+            ):  # fmt: skip
+                places = compute.index_in(pa.array(wanted), whole[name].column("task_id"))
+                rows[name] = whole[name].take(places.drop_null())
+            if len(rows[SCORES_FILE]) == len(rows[SECONDS_FILE]) == len(ids) and (
+                len(rows[FORECASTS_FILE]) == kept.sum()
+            ):
+                found = iter(rows[FORECASTS_FILE].column("quantiles").to_pylist())
+                quantiles = [np.asarray(next(found) if keep else ()) for keep in kept.tolist()]
+                self.write_part(number, rows[SCORES_FILE], rows[SECONDS_FILE], quantiles)
+        if self._about:
+            self._about = {**self._about, "complete": False}
+            self._note()
 
     def _part(self, number: int) -> Path:
         return self.path / PARTS / f"{number:05}.parquet"
@@ -98,8 +161,8 @@ class RunFolder(HeldFolder):
         if not path.is_file():
             return False
         try:
-            part = read_table(path)
-        except ResultsError:
+            part = read_table(path, PART_SCHEMA)
+        except DamagedRunError:
             return False
         refuse_other(path, metadata_of(part), self._metadata)
         return bool(
@@ -122,6 +185,7 @@ class RunFolder(HeldFolder):
                 **self._plan,
                 "batches": len(self.batches),
                 "task_count": sum(map(len, self.batches)),
+                "forecast_count": len(self._kept),
                 **notes,
                 "complete": False,
             }
@@ -134,7 +198,10 @@ class RunFolder(HeldFolder):
     def _save(self, table: pa.Table, path: Path) -> None:
         """The same table gives the same bytes."""
         table = table.combine_chunks()
-        self.write(path, lambda at: parquet.write_table(table, at, compression="zstd"))
+        self.write(
+            path,
+            lambda at: parquet.write_table(table, at, compression="zstd", write_page_checksum=True),
+        )
 
     def write_part(
         self, number: int, scores: pa.Table, seconds: pa.Table, quantiles: Sequence[np.ndarray]
@@ -160,7 +227,9 @@ class RunFolder(HeldFolder):
             for forecast, keep in zip(quantiles, kept.tolist(), strict=True)
         ]
         part = scores.append_column("seconds", seconds["seconds"])
-        part = part.append_column("quantiles", pa.array(forecasts, QUANTILES))
+        part = part.append_column(
+            "quantiles", pa.array(forecasts, PART_SCHEMA.field("quantiles").type)
+        )
         widths = set(scores["coverage"].combine_chunks().value_lengths().to_pylist())
         part = part.replace_schema_metadata({**self._metadata, "point": json.dumps(widths == {1})})
         self._save(part, self._part(number))
@@ -172,7 +241,7 @@ class RunFolder(HeldFolder):
         Raises:
             ResultsError: a batch is missing; or the disk is full or cannot be written.
         """
-        parts = [read_table(self._part(number)) for number in range(len(self.batches))]
+        parts = [read_table(self._part(number), PART_SCHEMA) for number in range(len(self.batches))]
         points = {metadata_of(part).get("point") for part in parts}
         if len(points) != 1:
             raise ResultsError(

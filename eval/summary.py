@@ -88,16 +88,21 @@ def naive_run(folder: Path, task_ids: Sequence[int] | np.ndarray) -> Run | None:
 
 
 def run_lines(root: Path) -> list[str]:
-    """A line about every run below a folder of results, finished or not."""
+    """A line about every run below a folder of results, finished or not, damaged or not."""
     lines = []
     for path in sorted(root.rglob(RUN_FILE)):
-        about = read_run_file(path.parent)
-        found = about["metadata"]
-        if about["complete"]:
+        try:
+            about = read_run_file(path.parent)
             state = f"{about['task_count']:,} tasks"
-        else:
-            parts = len(list((path.parent / PARTS).glob("*.parquet")))
-            state = f"unfinished, {parts} of {about['batches']} batches"
+            if about["complete"]:
+                load_run(path.parent)  # whether it can be
+            else:
+                parts = len(list((path.parent / PARTS).glob("*.parquet")))
+                state = f"unfinished, {parts} of {about['batches']} batches"
+        except ResultsError as error:
+            lines.append(str(error))
+            continue
+        found = about["metadata"]
         settings = f" {found['settings']}" if found["settings"] != "{}" else ""
         lines.append(
             f"{found['suite']} {found['fingerprint'][:12]}, metrics {found['metric_version']}: "

@@ -59,3 +59,20 @@ def arrays(few) -> dict[int, dict[str, np.ndarray]]:
     from tests.rows import realized
 
     return realized(few, 16)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The current folder is one with files that command lines may be given."""
+    from tests.command_lines import FILES
+
+    folder = tmp_path_factory.mktemp("files")
+    for name, content in FILES.items():
+        if content is None:
+            (folder / name).mkdir()
+        else:
+            (folder / name).write_bytes(content)
+    before = os.getcwd()
+    os.chdir(folder)
+    yield folder
+    os.chdir(before)

@@ -68,6 +68,13 @@ def test_its_tasks_follow_its_responses(suite):
             )
 
 
+def test_a_batch_needs_no_more_rows_than_the_largest_bucket(suite):
+    ids = suite.batch_ids(8)[0]
+    largest = max(map(len, suite.batch_ids(10**20)))
+    batch = suite.batch(ids, 10**20)
+    assert batch.rows == len(ids) and batch.task.history.shape[0] == len(batch.mask) == largest
+
+
 def test_its_stream(folder):
     stream = TaskStream(
         0, batch_size=4, buckets=[(512, 64)], systems=[folder / "brewery.toml"],

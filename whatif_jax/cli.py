@@ -6,14 +6,14 @@ Imports what a command needs inside it, so that `--help` and `describe` start in
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from . import __version__
 from .compilation_cache import cache_folder, keep_compiled
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run_app"]
 
 app = typer.Typer(
     help="Does a forecaster use covariates well at values it has never seen?",
@@ -167,7 +167,7 @@ def build_suite(
             help="Recipe (TOML): systems and the composition to find; built-in if omitted."
         ),
     ] = None,
-    most_seeds: Annotated[int, typer.Option(help="Seeds to try for each system.")] = 1000,
+    most_seeds: Annotated[int, typer.Option(min=1, help="Seeds to try for each system.")] = 1000,
 ) -> None:
     """Enumerate all candidates, draw, verify, and write the manifest of a frozen suite."""
     from .suites.freeze import freeze
@@ -230,15 +230,46 @@ def plot(
     typer.echo(str(output))
 
 
-def main() -> None:
-    """Run the command line; a problem with the input is one line on standard error, exit 2."""
-    keep_compiled()
+def run_app(app: typer.Typer, program: str) -> NoReturn:
+    """Run a command line and exit.
+
+    0 where all went well; 2, and one line on standard error, where the input is wrong; 130 where it
+    was interrupted. What a forecaster raises, which carries a note that says so, and a fault of our
+    own are shown as they are: their author wants to see where.
+    """
     try:
-        app()
-    except (ValueError, KeyError, RuntimeError, OSError, ImportError) as error:
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        typer.echo(f"whatif-jax: {text}", err=True)
+        for argument in sys.argv[1:]:
+            if argument.encode(errors="replace").decode() != argument:
+                raise ValueError(f"argument: {argument!r}; expected text in UTF-8")
+        sys.exit(app(standalone_mode=False) or 0)
+    except typer.Abort:
+        sys.exit(1)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # typer's: a wrong option, or a call without any
+            text = error.format_message()
+            for fault in getattr(error.__cause__, "errors", list)():  # pydantic's, without value
+                text += f", not {str(fault['input'])[:100]!r}"
+        elif not isinstance(error, _OF_INPUT):
+            raise
+        else:
+            ours = type(error).__module__.partition(".")[0] in ("eval", "whatif_jax")
+            if getattr(error, "__notes__", None) and not ours and type(error) is not ImportError:
+                raise
+            text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+            if not ours:  # other packages break their lines as they like
+                text = " ".join(text.split()) or type(error).__name__
+        if text:
+            typer.echo(f"{program}: {text}", err=True)
         sys.exit(2)
+
+
+_OF_INPUT = (ValueError, KeyError, RuntimeError, OSError, ImportError, MemoryError, OverflowError)
+
+
+def main() -> None:
+    """Run `whatif-jax`."""
+    keep_compiled()
+    run_app(app, "whatif-jax")
 
 
 if __name__ == "__main__":

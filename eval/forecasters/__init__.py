@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -79,30 +80,57 @@ def make_forecaster(name: str, /, **settings: object) -> "Forecaster":
         **settings: what the factory takes.
 
     Raises:
-        ValueError: an unknown name, or settings that the factory does not take.
+        ValueError: an unknown name, settings that the factory does not take, or a factory of the
+            user's own that fails or returns what cannot be called.
         ImportError: its packages are not installed; names the extra.
     """
     factory = _factory(name)
-    parameters = inspect.signature(factory).parameters.values()
+    parameters = _parameters(name, factory)
     unknown = sorted(set(settings) - set(takes(name)))
     if unknown and all(each.kind is not each.VAR_KEYWORD for each in parameters):
         raise ValueError(
             f"settings of {name}: {', '.join(unknown)}; expected some of "
             f"{', '.join(takes(name)) or 'none'}"
         )
-    return factory(**settings)
+    try:
+        forecaster = factory(**settings)
+    except (ValueError, ImportError, OSError, RuntimeError):
+        raise
+    except Exception as error:
+        *_, last = traceback.extract_tb(error.__traceback__)
+        raise ValueError(
+            f"model: {name!r}: {type(error).__name__}: {error} (line {last.lineno} of "
+            f"{last.filename}); expected a factory that takes these settings"
+        ) from error
+    if not callable(forecaster):
+        raise ValueError(
+            f"model: {name!r} returns {str(forecaster)[:80]!r}; expected a function that returns "
+            f"a forecaster"
+        )
+    return forecaster
 
 
 def takes(name: str) -> list[str]:
     """Names of the settings that a forecaster takes, as for `make_forecaster`."""
-    parameters = inspect.signature(_factory(name)).parameters.values()
-    return sorted(each.name for each in parameters if each.kind is not each.VAR_KEYWORD)
+    parameters = _parameters(name, _factory(name))
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return sorted(each.name for each in parameters if each.kind in named)
+
+
+def _parameters(name: str, factory: Callable[..., "Forecaster"]) -> list[inspect.Parameter]:
+    """Parameters of a factory; ValueError where it is none."""
+    try:
+        return list(inspect.signature(factory).parameters.values())
+    except (TypeError, ValueError) as error:  # what cannot be called, and some of C's functions
+        raise ValueError(
+            f"model: {name!r}: {error}; expected a function that returns a forecaster"
+        ) from None
 
 
 def _factory(name: str) -> Callable[..., "Forecaster"]:
     """The factory of a registered forecaster, or of one given as MODULE:FACTORY."""
     module, colon, attribute = FORECASTERS.get(name, name).partition(":")
-    if not colon or not module or not attribute:
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise ValueError(
             f"model: {name!r}; expected one of {', '.join(FORECASTERS)}, or MODULE:FACTORY of "
             f"your own"

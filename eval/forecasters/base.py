@@ -1,4 +1,4 @@
-"""What the forecasters share: missing packages, flags, quantiles by level, what a run costs."""
+"""What the forecasters share: missing packages, quantiles by level, what a run costs."""
 
 import importlib
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Estimate", "checked_flag", "require", "select_levels"]
+__all__ = ["Estimate", "require", "select_levels"]
 
 SAME_LEVEL = 1e-6  # a model's float32 0.1 is the level 0.1
 
@@ -57,13 +57,6 @@ def require(module: str, extra: str) -> ModuleType:
         raise ImportError(
             f"{module} cannot be imported ({error}); {install}", name=error.name
         ) from error
-
-
-def checked_flag(name: str, value: bool) -> bool:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: {value!r}; expected true or false")
-    return value
 
 
 def select_levels(

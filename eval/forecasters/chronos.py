@@ -13,12 +13,14 @@ import numpy as np
 
 from .base import require, select_levels
 from .foundation import DECILES, FoundationForecaster, choose_device, loading, named_series
+from .settings import Count, Device, Text, checked_settings
 
 __all__ = ["make"]
 
 
+@checked_settings
 def make(
-    model: str = "amazon/chronos-2", device: str | None = None, batch_size: int = 32
+    model: Text = "amazon/chronos-2", device: Device = None, batch_size: Count = 32
 ) -> FoundationForecaster:
     """Chronos-2 as a forecaster.
 

@@ -29,13 +29,12 @@ import numpy as np
 
 from whatif_jax._types import Array, Float
 
-from .base import checked_flag
+from .settings import Flag, Penalty, checked_settings
 
 __all__ = [
     "ALPHA",
     "WIDTH",
     "Regression",
-    "checked_alpha",
     "covariates_first",
     "is_on_cpu",
     "make_linear",
@@ -202,14 +201,8 @@ class Regression:
         return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-def checked_alpha(alpha: float) -> float:
-    """Refuse what is no penalty of ridge regression."""
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not alpha > 0:
-        raise ValueError(f"alpha: {alpha!r}; expected a number above 0")
-    return float(alpha)
-
-
-def make_linear(standardise: bool = True) -> Regression:
+@checked_settings
+def make_linear(standardise: Flag = True) -> Regression:
     """Linear regression.
 
     Args:
@@ -219,13 +212,14 @@ def make_linear(standardise: bool = True) -> Regression:
     Raises:
         ValueError: `standardise` is neither true nor false.
     """
-    return Regression("linear", standardise=checked_flag("standardise", standardise))
+    return Regression("linear", standardise=standardise)
 
 
-def make_ridge(alpha: float = ALPHA) -> Regression:
+@checked_settings
+def make_ridge(alpha: Penalty = ALPHA) -> Regression:
     """Ridge regression.
 
     Raises:
-        ValueError: an `alpha` that is not above 0.
+        ValueError: an `alpha` that is no finite number above 0.
     """
-    return Regression("ridge", checked_alpha(alpha))
+    return Regression("ridge", alpha)

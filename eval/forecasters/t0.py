@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from .base import checked_flag, require, select_levels
+from .base import require, select_levels
 from .foundation import FoundationForecaster, choose_device, loading
+from .settings import Count, Device, Flag, Text, checked_settings
 
 __all__ = ["make"]
 
 
+@checked_settings
 def make(
-    model: str = "theforecastingcompany/t0-gamma",
-    device: str | None = None,
-    batch_size: int = 32,
-    recommended: bool = False,
+    model: Text = "theforecastingcompany/t0-gamma",
+    device: Device = None,
+    batch_size: Count = 32,
+    recommended: Flag = False,
 ) -> FoundationForecaster:
     """t0 as a forecaster.
 
@@ -37,7 +39,6 @@ def make(
         ModelError: the model cannot be loaded.
         ValueError: `recommended` is neither true nor false.
     """
-    checked_flag("recommended", recommended)
     t0 = require("t0.torch", "t0")
     on = choose_device(device, "t0")
     with loading(model) as source:
@@ -57,7 +58,7 @@ _ADJUSTMENTS = ("trim_leading_missing", "symmetric_averaging", "clip_nonnegative
 
 def _predict(
     forecaster: Any,
-    recommended: bool,
+    recommended: Flag,
     history: np.ndarray,
     covariates: np.ndarray,
     horizon: int,

@@ -17,6 +17,7 @@ import numpy as np
 
 from .base import require, select_levels
 from .foundation import FoundationForecaster, ModelError, loading
+from .settings import Count, Device, Text, checked_settings
 
 __all__ = ["adapt", "make"]
 
@@ -24,7 +25,8 @@ HUB = "Prior-Labs/tabpfn_3_5"
 START = np.datetime64("2000-01-01T00:00:00", "us")  # where exported tasks start too
 
 
-def make(model: str = HUB, device: str | None = None, batch_size: int = 64) -> FoundationForecaster:
+@checked_settings
+def make(model: Text = HUB, device: Device = None, batch_size: Count = 64) -> FoundationForecaster:
     """TabPFN-TS as a forecaster.
 
     The harness fits one regression a task, on its covariates and on features of its timestamps.

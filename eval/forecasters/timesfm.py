@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from .base import checked_flag, require, select_levels
+from .base import require, select_levels
 from .foundation import FoundationForecaster, choose_device, loading
+from .settings import Count, Device, Flag, Text, checked_settings
 
 __all__ = ["make"]
 
 
+@checked_settings
 def make(
-    model: str = "google/timesfm-3.0-pytorch",
-    device: str | None = None,
-    batch_size: int = 32,
-    symmetric_averaging: bool = False,
+    model: Text = "google/timesfm-3.0-pytorch",
+    device: Device = None,
+    batch_size: Count = 32,
+    symmetric_averaging: Flag = False,
 ) -> FoundationForecaster:
     """TimesFM-3 as a forecaster.
 
@@ -37,7 +39,6 @@ def make(
         ModelError: the model cannot be loaded.
         ValueError: `symmetric_averaging` is neither true nor false.
     """
-    checked_flag("symmetric_averaging", symmetric_averaging)
     timesfm = require("timesfm3.torch", "timesfm")
     on = choose_device(device, "timesfm")
     with loading(model) as source:
@@ -60,7 +61,7 @@ def make(
 
 def _predict(
     forecaster: Any,
-    symmetric_averaging: bool,
+    symmetric_averaging: Flag,
     history: np.ndarray,
     covariates: np.ndarray,
     horizon: int,

@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from .base import checked_flag, require, select_levels
+from .base import require, select_levels
 from .foundation import FoundationForecaster, choose_device, loading
+from .settings import Count, Device, Flag, Text, checked_settings
 
 __all__ = ["make"]
 
 
+@checked_settings
 def make(
-    model: str = "mistralai/Timestral-209M",
-    device: str | None = None,
-    batch_size: int = 32,
-    symmetric_averaging: bool = True,
-    clip_nonnegative: bool = True,
+    model: Text = "mistralai/Timestral-209M",
+    device: Device = None,
+    batch_size: Count = 32,
+    symmetric_averaging: Flag = True,
+    clip_nonnegative: Flag = True,
 ) -> FoundationForecaster:
     """Timestral as a forecaster.
 
@@ -39,8 +41,8 @@ def make(
         ValueError: a flag is neither true nor false.
     """
     options = {
-        "symmetric_averaging": checked_flag("symmetric_averaging", symmetric_averaging),
-        "clip_nonnegative": checked_flag("clip_nonnegative", clip_nonnegative),
+        "symmetric_averaging": symmetric_averaging,
+        "clip_nonnegative": clip_nonnegative,
     }
     timestral = require("timestral", "timestral")
     on = choose_device(device, "timestral")

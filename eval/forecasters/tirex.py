@@ -13,17 +13,17 @@ import numpy as np
 
 from .base import require, select_levels
 from .foundation import FoundationForecaster, choose_device, in_blocks, loading
+from .settings import Count, Device, LongHorizon, Text, checked_settings
 
 __all__ = ["make"]
 
-LONG_HORIZONS = ("blocks", "widen")
 
-
+@checked_settings
 def make(
-    model: str = "NX-AI/TiRex-2",
-    device: str | None = None,
-    batch_size: int = 32,
-    long_horizon: str = "blocks",
+    model: Text = "NX-AI/TiRex-2",
+    device: Device = None,
+    batch_size: Count = 32,
+    long_horizon: LongHorizon = "blocks",
 ) -> FoundationForecaster:
     """TiRex-2 as a forecaster.
 
@@ -45,10 +45,6 @@ def make(
         ModelError: the model cannot be loaded.
         ValueError: another `long_horizon`.
     """
-    if long_horizon not in LONG_HORIZONS:
-        raise ValueError(
-            f"long_horizon: {long_horizon!r}; expected one of {', '.join(LONG_HORIZONS)}"
-        )
     tirex = require("tirex2", "tirex")
     on = choose_device(device, "tirex")
     with loading(model) as source:

@@ -23,13 +23,15 @@ from .foundation import (
     loading,
     named_series,
 )
+from .settings import Count, Device, Text, checked_settings
 
 __all__ = ["make"]
 
 HUB = "taharnbl/TS-ICL"
 
 
-def make(model: str = HUB, device: str | None = None, batch_size: int = 32) -> FoundationForecaster:
+@checked_settings
+def make(model: Text = HUB, device: Device = None, batch_size: Count = 32) -> FoundationForecaster:
     """TS-ICL as a forecaster.
 
     Args:

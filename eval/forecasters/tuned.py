@@ -15,9 +15,9 @@ import jax.numpy as jnp
 from whatif_jax import BatchInfo, root_key
 from whatif_jax._types import Array, IntScalar
 
-from .base import checked_flag
-from .linear import ALPHA, checked_alpha, covariates_first, is_on_cpu, regress
+from .linear import ALPHA, covariates_first, is_on_cpu, regress
 from .pairs import WINDOW, feature_rows, features_of, pair_count
+from .settings import Flag, Penalty, Seed, Text, checked_settings
 from .xgboost import XGBoost
 
 __all__ = ["PairedRegression", "make_linear", "make_ridge", "make_xgboost", "sample_pairs"]
@@ -125,7 +125,8 @@ class PairedRegression:
             )
 
 
-def make_linear(features: str, standardise: bool = True) -> PairedRegression:
+@checked_settings
+def make_linear(features: Text, standardise: Flag = True) -> PairedRegression:
     """Linear regression with paired training.
 
     Args:
@@ -135,19 +136,25 @@ def make_linear(features: str, standardise: bool = True) -> PairedRegression:
     Raises:
         ValueError: unknown features, or `standardise` is neither true nor false.
     """
-    flag = checked_flag("standardise", standardise)
-    return PairedRegression("linear", features, standardise=flag)
+    return PairedRegression("linear", features, standardise=standardise)
 
 
-def make_ridge(features: str, alpha: float = ALPHA) -> PairedRegression:
+@checked_settings
+def make_ridge(features: Text, alpha: Penalty = ALPHA) -> PairedRegression:
     """Ridge regression with paired training, features standardised on the pairs.
 
     Raises:
-        ValueError: an `alpha` that is not above 0.
+        ValueError: an `alpha` that is no finite number above 0.
     """
-    return PairedRegression("ridge", features, checked_alpha(alpha))
+    return PairedRegression("ridge", features, alpha)
 
 
-def make_xgboost(features: str, seed: int = 0) -> XGBoost:
-    """XGBoost with paired training."""
+@checked_settings
+def make_xgboost(features: Text, seed: Seed = 0) -> XGBoost:
+    """XGBoost with paired training.
+
+    Raises:
+        ImportError: xgboost is not installed; names the extra.
+        ValueError: unknown features, or a seed that XGBoost cannot hold.
+    """
     return XGBoost(features=features, seed=seed)

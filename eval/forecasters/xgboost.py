@@ -10,6 +10,7 @@ import numpy as np
 
 from .base import require
 from .pairs import draw_pairs, feature_rows, features_of
+from .settings import Seed, checked_settings
 
 if TYPE_CHECKING:  # processes that only fit trees start without JAX
     from whatif_jax import BatchInfo
@@ -51,7 +52,7 @@ class XGBoost:
         require("xgboost", "xgboost")
         self.name = "xgboost" if features is None else f"xgboost-paired-{features}"
         self.features = None if features is None else features_of(features)
-        self.seed = int(seed)
+        self.seed = seed
         paired = {} if self.features is None else {"features": list(self.features)}
         self.settings = {"seed": self.seed, **paired}
 
@@ -100,6 +101,12 @@ class XGBoost:
         return booster.inplace_predict(np.ascontiguousarray(ahead.T))
 
 
-def make(seed: int = 0) -> XGBoost:
-    """XGBoost with one training row a step."""
+@checked_settings
+def make(seed: Seed = 0) -> XGBoost:
+    """XGBoost with one training row a step.
+
+    Raises:
+        ImportError: xgboost is not installed; names the extra.
+        ValueError: a seed that XGBoost cannot hold.
+    """
     return XGBoost(seed=seed)

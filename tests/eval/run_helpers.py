@@ -3,6 +3,7 @@
 The forecasters are NumPy and lie in a module of their own, so that worker processes start soon.
 """
 
+import functools
 import time
 from pathlib import Path
 
@@ -103,3 +104,8 @@ def make_broken():
         return np.zeros((2, 3)) @ history
 
     return broken
+
+
+def make_unset(needed):
+    """A factory with a setting that has no default, and is a number."""
+    return functools.partial(around, spread=needed / 2)

@@ -345,8 +345,8 @@ def test_refuses_wrong_arguments_by_name(suite, tmp_path):
     with pytest.raises(ResultsError, match="no folder; expected one that"):
         load_results(tmp_path / "missing")
     (tmp_path / "run.json").write_text("{}")
-    with pytest.raises(ResultsError, match=r"run\.json: not what a run writes there"):
+    with pytest.raises(ResultsError, match=r"run\.json is not what a run writes there"):
         load_results(tmp_path)
     (tmp_path / "run.json").write_text('{"layout": 99}')
-    with pytest.raises(ResultsError, match="layout: .*has 99; expected 1"):
+    with pytest.raises(ResultsError, match="layout: .*has 99; expected 2"):
         load_results(tmp_path)

@@ -18,8 +18,8 @@ def read_series(system: System) -> dict[str, np.ndarray]:
     """The baseline of every target, float32 [steps].
 
     Raises:
-        CatalogError: the file is missing or no parquet; or a target has no column, or one of
-            another type, of another length or with a value that is not finite.
+        CatalogError: the file is missing or no whole parquet; or a target has no column, or two,
+            or one of another type, of another length or with a value that is not finite.
     """
     path = system.baseline
 
@@ -33,19 +33,23 @@ def read_series(system: System) -> dict[str, np.ndarray]:
         with parquet.ParquetFile(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
             for target in system.targets:
-                entry, place = f"target {target.name!r}", schema.get_field_index(target.name)
-                if place < 0:
-                    raise refuse(entry, "column", None, "one float32 column a target")
-                if not pa.types.is_floating(schema.field(place).type):
-                    raise refuse(entry, "type", str(schema.field(place).type), "float32")
+                entry, places = f"target {target.name!r}", schema.get_all_field_indices(target.name)
+                if len(places) != 1:
+                    count = len(places) or None
+                    raise refuse(entry, "column", count, "one float32 column a target")
+                if not pa.types.is_floating(schema.field(places[0]).type):
+                    raise refuse(entry, "type", str(schema.field(places[0]).type), "float32")
             if rows != system.steps:  # before they are read
                 raise refuse("file", "rows", rows, f"steps = {system.steps}")
-            table = file.read()
-    except pa.ArrowException as error:
-        raise refuse("file", "content", str(error), "a parquet file") from None
+            table = file.read(columns=[target.name for target in system.targets])
+    except CatalogError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last of names that are no text
+        raise refuse("file", "content", " ".join(str(error).split()), "a parquet file") from None
     series = {}
     for target in system.targets:
-        values = table.column(target.name).to_numpy().astype(np.float32)
+        with np.errstate(over="ignore"):  # infinite, and so refused
+            values = table.column(target.name).to_numpy().astype(np.float32)
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             entry, expected = f"target {target.name!r}", f"finite values ({len(bad)} are not)"

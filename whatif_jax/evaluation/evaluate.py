@@ -16,8 +16,14 @@ from tqdm import tqdm
 
 from .._types import Array
 from ..suites import Suite, TaskBatch
-from .forecaster import Forecaster, ForecasterError, forecast_batch, forecaster_identity
-from .scoring import LEVELS, METRIC_VERSION, repair_and_score_batch
+from .forecaster import (
+    Forecaster,
+    ForecasterError,
+    forecast_batch,
+    forecaster_identity,
+    real_numbers,
+)
+from .scoring import LEVELS, MEDIAN, METRIC_VERSION, repair_and_score_batch
 
 __all__ = [
     "BATCH_AXES",
@@ -92,10 +98,10 @@ def evaluate_batch(
 
     Raises:
         ForecasterError: an answer of another shape than asked for.
-        ValueError: tasks that the suite has not, that do not share a bucket and K, or whose truth
-            is not finite.
+        ValueError: levels that are none, tasks that the suite has not, that do not share a bucket
+            and K, or whose truth is not finite.
     """
-    levels = tuple(float(level) for level in levels)
+    levels = _checked_levels(levels)
     batch = suite.batch(task_ids, batch_size)
     _check_truth(batch)
     answer, took = forecast_batch(forecaster, batch, levels, warmed=warmed)
@@ -118,6 +124,18 @@ def _check_truth(batch: TaskBatch) -> None:
                 f"{name}: {values[row, step]} at step {step} of task {batch.task_ids[row]}; "
                 "expected a finite truth (`verify` refuses such tasks)"
             )
+
+
+def _checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Quantile levels as floats; ValueError where they are none."""
+    found = real_numbers(levels, "levels", ValueError).astype(float)
+    ascending = found.ndim == 1 and np.all(np.diff(found, prepend=0.0, append=1.0) > 0)
+    if not ascending or MEDIAN not in found:
+        raise ValueError(
+            f"levels: {str(levels)[:200]}; expected ascending numbers within (0, 1), {MEDIAN} "
+            "among them"
+        )
+    return tuple(found.tolist())
 
 
 def _score(
@@ -166,8 +184,11 @@ def check_rows(
         ForecasterError: names the tasks, the step and the difference.
         ValueError: as `evaluate_batch`.
     """
-    levels = tuple(float(level) for level in levels)
+    levels = _checked_levels(levels)
     name, *_ = forecaster_identity(forecaster)
+    tolerance = getattr(forecaster, "row_tolerance", ROW_TOLERANCE)
+    if not np.all(real_numbers(tolerance, f"forecaster {name}: row_tolerance") >= 0):
+        raise ForecasterError(f"forecaster {name}: row_tolerance {tolerance}; expected at least 0")
     ids = [int(task_id) for task_id in task_ids]
 
     def answers(chosen: list[int]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
@@ -190,7 +211,7 @@ def check_rows(
             step, difference = _largest_difference(before, answer)
             finite = before[np.isfinite(before)]
             scale = float(np.abs(np.concatenate([history, finite.ravel()])).max(initial=0.0))
-            if difference > getattr(forecaster, "row_tolerance", ROW_TOLERANCE) * scale:
+            if difference > tolerance * scale:
                 raise ForecasterError(
                     f"forecaster {name}: its forecast of task {task_id} changes by "
                     f"{difference:.3g} (row scale {scale:.3g}) at step {step} when it is batched "
@@ -235,7 +256,7 @@ def try_largest(
     sizes = [suite.column(name) for name in ("task_id", "k", "horizon", "context")]
     largest = suite.column("task_id")[np.lexsort(sizes)[-1:]]
     batch = suite.batch(largest, batch_size)
-    forecast_batch(forecaster, batch, tuple(map(float, levels)), warmed=warmed)
+    forecast_batch(forecaster, batch, _checked_levels(levels), warmed=warmed)
 
 
 def evaluate(
@@ -263,8 +284,9 @@ def evaluate(
     Raises:
         ForecasterError: an answer of another shape than asked for, or one that depends on other
             rows.
-        ValueError: an empty suite.
+        ValueError: an empty suite, levels that are none, or a batch size below 1.
     """
+    levels = _checked_levels(levels)
     batches = suite.batch_ids(batch_size, by=BATCH_AXES)
     if not batches:
         raise ValueError("suite: no tasks; expected at least one")

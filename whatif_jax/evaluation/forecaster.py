@@ -74,16 +74,19 @@ def forecaster_identity(forecaster: Forecaster) -> tuple[str, str, str]:
     """Name, version and settings (canonical JSON) of a forecaster.
 
     Raises:
-        ForecasterError: settings that JSON cannot hold.
+        ForecasterError: it cannot be called, or has settings that JSON cannot hold.
     """
+    if not callable(forecaster):
+        raise ForecasterError(f"forecaster: {str(forecaster)[:80]}; expected a callable")
     own = getattr(forecaster, "__name__", type(forecaster).__name__)
     name, version = getattr(forecaster, "name", own), getattr(forecaster, "version", "0")
     settings = getattr(forecaster, "settings", {})
     try:
-        text = json.dumps(settings, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(dict(settings), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise ForecasterError(
-            f"settings of forecaster {name}: {settings!r} ({error}); expected JSON values"
+            f"settings of forecaster {name}: {str(settings)[:200]} ({error}); expected JSON values "
+            f"by name"
         ) from None
     return str(name), str(version), text
 
@@ -178,8 +181,8 @@ def forecast_batch(
     seconds = np.full(given, (time.perf_counter() - start) / given)
     own = getattr(forecaster, "row_seconds", None)
     if own is not None:
-        seconds = np.asarray(own, float)
-        if seconds.shape != (given,) or not np.all(seconds >= 0):
+        seconds = real_numbers(own, f"forecaster {name}: row_seconds").astype(float)
+        if seconds.shape != (given,) or not np.all((seconds >= 0) & np.isfinite(seconds)):
             raise ForecasterError(
                 f"forecaster {name}: row_seconds {str(own)[:80]}; expected {given} numbers >= 0"
             )
@@ -195,15 +198,31 @@ def forecast_batch(
     return _numbers(raw, f"forecaster {name}")[:rows], seconds[:rows]
 
 
+def real_numbers(values: object, whose: str, error: type[ValueError] = ForecasterError) -> Any:
+    """A NumPy array of floating or whole numbers.
+
+    Raises:
+        ValueError: of the class `error`: texts, times, complex numbers, truth values, whole numbers
+            beyond 64 bits, masked arrays and other objects, which NumPy would take for numbers.
+    """
+    try:
+        found = np.asarray(values)
+    except Exception as problem:  # of ragged lists, and whatever another package's array raises
+        said = f"{type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
+        raise error(f"{whose}: {said}; expected an array of numbers") from problem
+    real = found.dtype.kind in "fiu" or jnp.issubdtype(found.dtype, jnp.floating)
+    if not real or isinstance(values, np.ma.MaskedArray):
+        kind = "a masked array" if real else f"values of type {found.dtype}"
+        raise error(f"{whose}: {kind}; expected an array of numbers")
+    return found
+
+
 def _numbers(values: object, whose: str) -> Array | np.ndarray:
     """As float32; values beyond its range become infinite, which counts as missing."""
     if isinstance(values, jax.Array) and jnp.issubdtype(values.dtype, jnp.floating):
         return values.astype(jnp.float32)
-    try:
-        with np.errstate(over="ignore"):
-            return np.asarray(values).astype(np.float32)
-    except (TypeError, ValueError) as error:
-        raise ForecasterError(f"{whose}: {error}; expected an array of numbers") from None
+    with np.errstate(over="ignore"):
+        return real_numbers(values, whose).astype(np.float32)
 
 
 def _stacked(

@@ -4,17 +4,22 @@ References:
     whatif-v1.md §6 (composition), §8 (manifest).
 """
 
+import errno
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 from tqdm import tqdm
 
-from ..catalog import load_system
+from ..catalog import System, load_system
+from ..files import explained
 from ..tasks import load_systems
+from ..tasks.spec import is_whole
 from .build import candidates, compose, composition, draw_system, facts, search_seed
 from .manifest import write_manifest
-from .recipe import read_recipe
+from .recipe import SystemRecipe, read_recipe
 
 __all__ = ["freeze"]
 
@@ -27,7 +32,7 @@ def freeze(
     Where no seed gives the composition, reports per target what seed 0 gave and writes nothing.
 
     Args:
-        out: path of the manifest, or None to report only.
+        out: path of the manifest, or None to report only; its folder is made if missing.
         recipe_path: the recipe; the one of whatif-v1 if None.
         most_seeds: seeds tried for each system, from 0.
 
@@ -35,11 +40,19 @@ def freeze(
         tasks of every target, by system.
 
     Raises:
-        ValueError: a fault of the recipe, or a composition not found within `most_seeds`.
+        ValueError: an argument, a fault of the recipe or of a system, before anything is drawn; or
+            a composition not found within `most_seeds`.
     """
+    if not is_whole(most_seeds) or most_seeds < 1:
+        raise ValueError(f"most_seeds: {most_seeds!r}; expected a whole number of at least 1")
     recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
     recipe = read_recipe(recipe_path)
     systems = [load_system(entry.name, folder=recipe_path.parent) for entry in recipe.systems]
+    load_systems(systems)  # refuses a name that comes twice, and a broken baseline of any
+    for item, entry in zip(systems, recipe.systems, strict=True):
+        _refuse_impossible(item, entry, recipe_path)
+    if out is not None:
+        _refuse_place(out)
     draws, report, missing = {}, {}, []
     for item, entry in zip(systems, recipe.systems, strict=True):
         loaded = load_systems([item])
@@ -87,6 +100,32 @@ def freeze(
         write_manifest(table, out, metadata)
         _say(f"{table.num_rows:,} tasks in {out}")
     return report
+
+
+def _refuse_impossible(system: System, entry: SystemRecipe, recipe: Path) -> None:
+    """Refuse a composition that no seed can give."""
+    full = sum(not target.partial for target in system.targets)
+    partial = 2 * len(candidates(system)) // len(system.targets) * (len(system.targets) - full)
+    for field, value, most in (
+        ("full_targets", entry.full_targets, full),
+        ("partial_tasks", entry.partial_tasks, partial),
+    ):
+        if value > most:
+            raise ValueError(
+                f"{recipe}: {field} of {system.name}: {value}; expected at most {most}"
+            )
+
+
+def _refuse_place(out: Path) -> None:
+    """Refuse a place where no manifest can be written, before the work is done."""
+    above = next(each for each in out.absolute().parents if each.exists())
+    with explained(ValueError, "out", out):
+        if out.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not above.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        with tempfile.TemporaryFile(dir=above):
+            pass
 
 
 def _say(text: str) -> None:

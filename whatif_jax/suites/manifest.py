@@ -77,12 +77,13 @@ def read_manifest(path: str | Path) -> pa.Table:
         raise ManifestError(f"manifest: {path} does not exist")
     try:
         table = parquet.read_table(path, partitioning=None)
-    except pa.ArrowException as error:
-        raise ManifestError(f"manifest: {path} is not a parquet file: {error}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last of names that are no text
+        said = " ".join(str(error).split())
+        raise ManifestError(f"manifest: {path} is not a parquet file: {said}") from None
     for field in SCHEMA:
-        if field.name not in table.column_names:
+        if table.column_names.count(field.name) != 1:
             raise ManifestError(
-                f"{path}: column {field.name} missing; expected {', '.join(SCHEMA.names)}"
+                f"{path}: column {field.name} missing or twice; expected {', '.join(SCHEMA.names)}"
             )
         found = table.schema.field(field.name).type
         if str(found).replace("element", "item") != str(field.type).replace("element", "item"):

@@ -293,7 +293,8 @@ class Suite:
         Args:
             task_ids: 1 .. `batch_size` of them.
             batch_size: rows of the batch; those beyond the tasks repeat the last one, masked. As
-                many as there are tasks if None.
+                many as there are tasks if None; without `sharding` no more than the largest bucket
+                of the whole suite holds.
             sharding: of the batch axis; each device then makes its own rows.
 
         Raises:
@@ -308,6 +309,8 @@ class Suite:
             )
         ids = self.column("task_id")[real]
         check_once(ids)
+        if sharding is None:
+            batch_size = min(batch_size, self.whole._largest)
         missing = (0, batch_size - len(real))
         specs = self.specs(np.pad(real, missing, mode="edge"), sharding=sharding)
         step_of = {system.name: system.step_seconds for system in self.catalog}
@@ -332,8 +335,6 @@ class Suite:
             ValueError: a batch size below 1.
         """
         check_batch_size(batch_size)
-        if sharding is None:
-            batch_size = min(batch_size, self.whole._largest)
         for ids in self.batch_ids(batch_size):
             yield self.batch(ids, batch_size, sharding=sharding)
 

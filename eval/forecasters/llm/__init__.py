@@ -6,10 +6,20 @@ References:
     evaluation/scores.md. litellm: https://docs.litellm.ai
 """
 
-import math
 import re
-from pathlib import Path
 
+from ..settings import (
+    Count,
+    Dollars,
+    LiteLLMModel,
+    Place,
+    Seconds,
+    Secret,
+    Temperature,
+    TextOrNone,
+    Whole,
+    checked_settings,
+)
 from .attempts import LLMForecaster, ProviderError
 from .cache import Cache, CacheError, default_path
 from .client import Client, Tokens, litellm, public_address
@@ -19,22 +29,23 @@ from .prompt import PROMPT_HASH
 __all__ = ["CacheError", "CostLimit", "LLMForecaster", "ProviderError", "make"]
 
 
+@checked_settings
 def make(
-    model: str | None = None,
-    api_base: str | None = None,
-    api_key: str | None = None,
-    reasoning_effort: str | None = None,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    attempts: int = 10,
-    timeout: float = 1200.0,
-    cache: str | Path | None = None,
-    max_cost: float | None = None,
-    input_price: float | None = None,
-    output_price: float | None = None,
-    reasoning_tokens: int | None = None,
-    concurrency: int = 8,
-    name: str | None = None,
+    model: LiteLLMModel = "",
+    api_base: TextOrNone = None,
+    api_key: Secret = None,
+    reasoning_effort: TextOrNone = None,
+    temperature: Temperature = None,
+    max_tokens: Whole = None,
+    attempts: Count = 10,
+    timeout: Seconds = 1200.0,
+    cache: Place = None,
+    max_cost: Dollars = None,
+    input_price: Dollars = None,
+    output_price: Dollars = None,
+    reasoning_tokens: Whole = None,
+    concurrency: Count = 8,
+    name: TextOrNone = None,
 ) -> LLMForecaster:
     """A language model as a forecaster of medians.
 
@@ -64,14 +75,6 @@ def make(
         ValueError: a setting is not what it should be, `max_cost` without a known price, or a
             `cache` that is no cache of answers.
     """
-    if not isinstance(model, str) or not model:
-        raise ValueError(
-            f"model: {model!r}; expected litellm's name of one, such as anthropic/claude-opus-4-8"
-        )
-    _check(int, 1, attempts=attempts, concurrency=concurrency)
-    _check(int, 0, **_given(max_tokens=max_tokens, reasoning_tokens=reasoning_tokens))
-    dollars = _given(max_cost=max_cost, input_price=input_price, output_price=output_price)
-    _check(float, 0, timeout=timeout, **dollars)
     prices = {
         f"{side}_cost_per_token": price / 1e6
         for side, price in (("input", input_price), ("output", output_price))
@@ -89,7 +92,7 @@ def make(
     client = Client(model, api_base, api_key, parameters, timeout, prices or None)
     if max_cost is not None and client.cost(Tokens(0, 0)) is None:
         raise ValueError(
-            f"max_cost: {max_cost}, but litellm knows no price of {model}; expected input_price "
+            f"max_cost: {max_cost:g}, but litellm knows no price of {model}; expected input_price "
             f"and output_price too, US dollars for a million tokens"
         )
     if reasoning_tokens is None:
@@ -109,11 +112,3 @@ def make(
 
 def _given(**settings: object) -> dict[str, object]:
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def _check(kind: type, least: int, **settings: object) -> None:
-    for name, value in settings.items():
-        number = isinstance(value, int | kind) and not isinstance(value, bool)
-        if not number or not least <= value < math.inf:  # type: ignore[operator]
-            expected = {int: "an integer", float: "a number"}[kind]
-            raise ValueError(f"{name}: {value!r}; expected {expected} >= {least}")
