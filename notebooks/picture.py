@@ -80,6 +80,7 @@ def shade_events(axis: Axes, row: dict) -> None:
 
 if __name__ == "__main__":
     plt.switch_backend("Agg")
+    plt.style.use("default")  # whatever the user's own settings
     draw(
         load_suite("whatif-v1"),
         Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).with_name("replay_novel.png"),

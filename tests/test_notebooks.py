@@ -44,9 +44,12 @@ def test_notebook_is_small():
     assert (NOTEBOOKS / "one_task.ipynb").stat().st_size < LARGEST_BYTES
 
 
-def test_picture(environment):
+def test_picture_is_drawn_alike_whatever_the_users_settings(environment, monkeypatch):
     pytest.importorskip("matplotlib")
+    from PIL import Image  # which matplotlib needs
+
     path = environment / "picture.png"
+    monkeypatch.setenv("MATPLOTLIBRC", str(Path(__file__).parent / "data" / "hostile.matplotlibrc"))
     result = subprocess.run(
         [sys.executable, str(NOTEBOOKS / "picture.py"), str(path)],
         cwd=environment,
@@ -56,4 +59,7 @@ def test_picture(environment):
     assert result.returncode == 0, result.stderr
     assert path.read_bytes().startswith(b"\x89PNG")
     assert path.stat().st_size > 20_000
+    with Image.open(path) as drawn, Image.open(NOTEBOOKS / "replay_novel.png") as shown:
+        assert drawn.size == shown.size
+        assert drawn.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
     assert (NOTEBOOKS / "replay_novel.png").stat().st_size < LARGEST_BYTES

@@ -22,7 +22,7 @@ from whatif_jax.suites.manifest import AXES
 from .labels import METRIC_LABELS
 from .models import Model
 
-__all__ = ["browser_tasks", "pack"]
+__all__ = ["browser_tasks", "clarity", "pack"]
 
 _MISSING = 65535  # the code of a value that is not finite
 _LARGEST = 65534
@@ -106,7 +106,7 @@ def browser_tasks(
                     "events": row["event_starts"],
                     "note": notes[row["system"], row["target"]],
                     "kept": kept[number],
-                    "clarity": _clarity(*(one for _, one in series[1:3])),
+                    "clarity": clarity(*(one for _, one in series[1:3])),
                     "scores": {name: errors for name, errors in known.items() if errors},
                     "data": pack(series),
                 }
@@ -123,7 +123,7 @@ def _whole_pairs(suite: Suite, kept: Mapping[int, int], most: int) -> list[int]:
     return pairs.filter(pl.col("futures").cum_sum() <= most)["task_id"].explode().to_list()
 
 
-def _clarity(truth: np.ndarray, baseline: np.ndarray) -> float:
+def clarity(truth: np.ndarray, baseline: np.ndarray) -> float:
     """How well a future can be read in a chart, 0..1.
 
     The mean effect of its event, at most the range of its values, against all the way that the

@@ -54,6 +54,16 @@ def test_fewest_and_most_events_have_a_panel_a_future_and_system(tables, compari
         assert lines == [list(ends) for ends in drawn.select("fewest", "most").iter_rows()]
 
 
+def test_charts_of_lines_draw_the_best_of_each_kind_first(comparison):
+    assert set(comparison.order) == set(comparison.models)
+    assert comparison.drawn == [name for name in comparison.order if name in comparison.drawn]
+    # the tuned linear is the best of its kind, and linear is what it is a variant of
+    assert set(comparison.drawn) == set(comparison.models)
+    few = ["naive", "linear", "chronos-2", "xgboost"]
+    colours = {comparison.styles[name].colour for name in few}
+    assert len(colours) == len(few)
+
+
 def test_no_two_models_look_alike():
     found = styles(["naive", *(f"model {number}" for number in range(21))])
     assert len({(one.colour, one.dashes) for one in found.values()}) == 22
