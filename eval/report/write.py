@@ -133,7 +133,8 @@ def _sections(
     text = "Needs results of naive on whatif-v1, the suite that the paper's figures are of."
     sections.append(Section("paper", "Paper and ours", "" if paper else text, tables=paper))
     if browser:
-        sections.append(Section("browser", "Task browser", "Both futures of histories whose forecasts were kept."))
+        text = "Both futures of histories whose forecasts were kept."
+        sections.append(Section("browser", "Task browser", text))
     else:
         sections.append(Section("no-browser", "Task browser", "No run kept forecasts."))
     return [*sections, section(tables["runs"])]
