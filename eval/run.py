@@ -69,7 +69,8 @@ def plan_run(
         where: keep the tasks at these values, as `Suite.where` takes them.
         sample: of those, run a stratified sample of that many.
         batch_size: rows of a batch.
-        keep_forecasts: number of tasks whose forecasts are kept for the task browser.
+        keep_forecasts: number of tasks whose forecasts are kept for the task browser, whole pairs
+            first.
 
     Raises:
         ValueError: an argument is wrong.
@@ -78,7 +79,9 @@ def plan_run(
     if not is_whole(keep_forecasts) or keep_forecasts < 0:
         raise ValueError(f"keep_forecasts: {keep_forecasts!r}; expected 0 or more")
     chosen, tasks = choose(suite, where, sample)
-    kept = browse_sample(suite.where(**dict(where or {})), keep_forecasts)
+    kept = browse_sample(
+        suite.where(**dict(where or {})), keep_forecasts, among=chosen.column("task_id")
+    )
     name, version, settings = forecaster_identity(forecaster)
     identity = Identity(
         suite=suite.name,
@@ -99,7 +102,7 @@ def plan_run(
         suite,
         chosen,
         chosen.batch_ids(batch_size, by=BATCH_AXES),
-        kept[np.isin(kept, chosen.column("task_id"))],
+        kept,
         {"batch_size": batch_size, "keep_forecasts": keep_forecasts},
     )
 

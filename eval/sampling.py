@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from whatif_jax import Suite
+from whatif_jax.suites.sampling import ranking
 
 __all__ = ["BROWSE_TASKS", "browse_sample", "choose"]
 
@@ -13,15 +14,34 @@ __all__ = ["BROWSE_TASKS", "browse_sample", "choose"]
 BROWSE_TASKS = 120
 
 
-def browse_sample(suite: Suite, n: int = BROWSE_TASKS, *, seed: int = 0) -> np.ndarray:
-    """Task ids whose forecasts are kept for the report: int64 [at most n], ascending.
+def browse_sample(
+    suite: Suite, n: int = BROWSE_TASKS, *, among: np.ndarray | None = None, seed: int = 0
+) -> np.ndarray:
+    """Draw the tasks whose forecasts are kept for the report: both futures of a pair where it can.
 
-    The same for every forecaster, and part of every `Suite.sample` of n tasks or more of the same
-    suite.
+    Pairs come first, by the later of their two ranks, so that runs on all tasks and on large
+    samples keep much the same ones; then, for samples that hold few whole pairs, single tasks.
+
+    Args:
+        suite: the tasks, filtered as wished.
+        n: tasks to draw at most.
+        among: ids of the tasks of the suite that are run; None for all.
+        seed: of the sample.
+
+    Returns:
+        task ids, int64 [at most n], ascending.
     """
-    if n == 0 or not len(suite):
-        return np.zeros(0, np.int64)
-    return np.sort(suite.sample(min(n, len(suite)), seed=seed).column("task_id"))
+    ids = suite.column("task_id").astype(np.int64)
+    rank = np.empty(len(ids), np.int64)
+    rank[ranking(suite.table, seed)] = np.arange(len(ids))
+    run = np.ones(len(ids), bool) if among is None else np.isin(ids, among)
+    ids, rank = ids[run], rank[run]
+    _, pair, futures = np.unique(
+        suite.column("pair_id")[run], return_inverse=True, return_counts=True
+    )
+    latest = np.zeros(len(futures), np.int64)
+    np.maximum.at(latest, pair, rank)
+    return np.sort(ids[np.lexsort((latest[pair], -futures[pair]))[:n]])
 
 
 def choose(

@@ -22,7 +22,7 @@ from whatif_jax.suites.manifest import AXES
 from .labels import METRIC_LABELS
 from .models import Model
 
-__all__ = ["browser_tasks", "pack"]
+__all__ = ["browser_tasks", "clarity", "pack"]
 
 _MISSING = 65535  # the code of a value that is not finite
 _LARGEST = 65534
@@ -66,18 +66,18 @@ def browser_tasks(
     Args:
         models: models; those without kept forecasts show none.
         suite: the suite they are of.
-        most: tasks embedded at most, those that most models kept first.
+        most: tasks embedded at most: both futures of the pairs that models kept most of.
 
     Returns:
         one dictionary a task, by task id: `id`, `axes` (its manifest values), `events` (their
-        starts), `scores` (errors and whether imputed, of each model) and `data` (`pack`).
+        starts), `note` (on its class of targets), `kept` (by how many models), `clarity` (how well
+        a chart of it reads), `scores` (errors and whether imputed, of each model), `data` (`pack`).
     """
     kept: collections.Counter[int] = collections.Counter()
     for model in models:
         if model.run.forecasts is not None:
             kept.update(model.run.forecasts.column("task_id").to_pylist())
-    of_suite = set(suite.column("task_id").tolist())
-    ids = sorted(kept.keys() & of_suite, key=lambda number: (-kept[number], number))[:most]
+    ids = _whole_pairs(suite, kept, most) if kept else []
     if not ids:
         return []
     part = suite.take(suite.rows_of(ids))
@@ -85,7 +85,9 @@ def browser_tasks(
     forecasts = [_forecasts(model, ids) for model in models]
     scores = {model.name: _scores(model, ids) for model in models}
     units: dict[tuple[str, str], str] = {}
+    notes: dict[tuple[str, str], str] = {}
     for system in suite.catalog:
+        notes |= {(system.name, target.name): target.class_.note for target in system.targets}
         units |= {(system.name, target.name): target.unit for target in system.targets}
         units |= {(system.name, one.name): one.unit for one in system.covariates}
     found = []
@@ -102,11 +104,34 @@ def browser_tasks(
                     "id": number,
                     "axes": {name: row[name] for name in AXES},
                     "events": row["event_starts"],
+                    "note": notes[row["system"], row["target"]],
+                    "kept": kept[number],
+                    "clarity": clarity(*(one for _, one in series[1:3])),
                     "scores": {name: errors for name, errors in known.items() if errors},
                     "data": pack(series),
                 }
             )
     return sorted(found, key=lambda task: task["id"])
+
+
+def _whole_pairs(suite: Suite, kept: Mapping[int, int], most: int) -> list[int]:
+    """Ids of both futures of the pairs that models kept most forecasts of, at most so many."""
+    pairs = pl.DataFrame({name: suite.column(name) for name in ("pair_id", "task_id")})
+    pairs = pairs.with_columns(kept=pl.col("task_id").replace_strict(kept, default=0))
+    pairs = pairs.group_by("pair_id").agg("task_id", pl.col("kept").sum(), futures=pl.len())
+    pairs = pairs.filter(pl.col("kept") > 0).sort("kept", "pair_id", descending=[True, False])
+    return pairs.filter(pl.col("futures").cum_sum() <= most)["task_id"].explode().to_list()
+
+
+def clarity(truth: np.ndarray, baseline: np.ndarray) -> float:
+    """How well a future can be read in a chart, 0..1.
+
+    The mean effect of its event, at most the range of its values, against all the way that the
+    values go up and down.
+    """
+    way = float(np.abs(np.diff(truth)).sum())
+    effect = min(abs(float(np.mean(truth - baseline))), float(np.ptp(truth)))
+    return round(effect / way, 4) if np.isfinite(effect) and way > 0 else 0.0
 
 
 def _series(

@@ -30,10 +30,12 @@ from whatif_jax.comparison.statistic import Statistic
 
 from .labels import AXES, FUTURES, METRIC_LABELS, REFERENCES, SYSTEMS, Switches
 from .models import Model, ReportError
+from .style import Style, styles
 
 __all__ = ["KEYS", "Comparison"]
 
 KEYS = ["metric", "reference", "model"]
+MOST_DRAWN = 6  # kinds of models that charts of lines draw before the reader chooses
 
 
 class Comparison:
@@ -167,6 +169,31 @@ class Comparison:
             found = found.join(frame, on=KEYS, how="left")
         order = {"reference": False, "metric": False, "skill": True, "model": False}
         return found.sort(list(order), descending=list(order.values()))
+
+    @functools.cached_property
+    def order(self) -> list[str]:
+        """Names of all models, the best first, under the first metric and reference."""
+        metric, reference = self.variants[0]
+        found = self.ranked().filter(metric=metric, reference=reference)["model"].to_list()
+        return [*found, *(name for name in self.models if name not in found)]
+
+    @functools.cached_property
+    def drawn(self) -> list[str]:
+        """The few models that charts of lines draw at first, in order.
+
+        The best of each of the best kinds with what it is a variant of, and the references.
+        """
+        best: dict[str, str] = {}
+        for name in self.order:
+            best.setdefault(self.models[name].kind, name)
+        kinds = list(best)[:MOST_DRAWN]
+        few = {*kinds, *(best[kind] for kind in kinds), *self.references}
+        return [name for name in self.order if name in few]
+
+    @functools.cached_property
+    def styles(self) -> dict[str, Style]:
+        """How each model looks; those drawn at first differ most."""
+        return styles([*self.drawn, *(name for name in self.order if name not in self.drawn)])
 
     def _intervals(self, axes: Sequence[str], by: By) -> pl.DataFrame:
         frames = []

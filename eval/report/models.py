@@ -1,4 +1,4 @@
-"""The runs of a report as models: one name, one style and one set of tasks each."""
+"""The runs of a report as models: one name and one set of tasks each."""
 
 import dataclasses
 import json
@@ -12,7 +12,6 @@ import pyarrow as pa
 from whatif_jax import Suite
 
 from ..results import Run
-from .style import Style, styles
 
 __all__ = ["Model", "ReportError", "models_of"]
 
@@ -31,12 +30,16 @@ class Model(NamedTuple):
     sample: bool  # whether it lacks tasks that the suite has
     where: dict[str, list[Any]]  # values that its tasks were chosen by; empty for none
     scored: str  # "all tasks", "sample", or "part" with the conditions
-    style: Style
 
     @property
     def forecaster(self) -> str:
         """What the forecaster calls itself, which several models may share."""
         return self.run.name
+
+    @property
+    def kind(self) -> str:
+        """What it shares with its tuned variants: xgboost, of xgboost-paired-all too."""
+        return self.forecaster.partition("-paired-")[0]
 
     @property
     def task_ids(self) -> np.ndarray:
@@ -79,9 +82,7 @@ def models_of(runs: Sequence[Run], suite: Suite) -> tuple[list[Model], list[str]
             )
         largest[key] = run
     chosen = list(largest.values())
-    names = _names(chosen)
-    style = styles(names)
-    found = [_model(run, name, style[name], suite) for run, name in zip(chosen, names, strict=True)]
+    found = [_model(run, name, suite) for run, name in zip(chosen, _names(chosen), strict=True)]
     return found, notes
 
 
@@ -99,7 +100,7 @@ def _check(run: Run, suite: Suite) -> None:
         )
 
 
-def _model(run: Run, name: str, style: Style, suite: Suite) -> Model:
+def _model(run: Run, name: str, suite: Suite) -> Model:
     # the suite given may be a part of the one that was run
     inside = np.isin(run.scores.column("task_id").to_numpy(), suite.column("task_id"))
     scores = run.scores.filter(pa.array(inside))
@@ -116,7 +117,6 @@ def _model(run: Run, name: str, style: Style, suite: Suite) -> Model:
         sample=sample,
         where=where,
         scored=_scored(run) if where else "sample" if sample else "all tasks",
-        style=style,
     )
 
 

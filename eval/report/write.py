@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from whatif_jax import Suite, root_key
-from whatif_jax.files import write_whole
+from whatif_jax.files import explained, write_whole
 
 from ..paper.findings import Finding, findings, findings_table
 from ..paper.published import paper_tables
@@ -12,7 +12,7 @@ from ..results import Run
 from .browser import browser_tasks
 from .comparison import Comparison
 from .figures import Picture, draw_figures
-from .models import Model, models_of
+from .models import Model, ReportError, models_of
 from .page import Section, render
 from .tables import Table, report_tables, write_csv
 
@@ -46,15 +46,28 @@ def write_report(
         the path of `index.html`.
 
     Raises:
-        ReportError: no run, no run of the reference, or runs of another suite.
+        ReportError: no run, no run of the reference, or runs of another suite; or the folder
+            cannot be made, which is tried before the work, or has no room.
         ComparisonError: runs scored with different metric versions or quantile levels.
-        OSError: the folder cannot be written.
     """
     out = Path(out)
     models, notes = models_of(runs, suite)
     comparison = Comparison(
         models, suite, reference=reference, resamples=resamples, key=root_key(seed)
     )
+    notes += population_notes(models, suite)
+    with explained(ReportError, "out", out):
+        out.mkdir(parents=True, exist_ok=True)
+        return _write(comparison, notes, out, browser_limit, progress)
+
+
+def _write(
+    comparison: Comparison,
+    notes: Sequence[str],
+    out: Path,
+    browser_limit: int,
+    progress: Callable[[str], object],
+) -> Path:
     progress("tables")
     tables = report_tables(comparison)
     progress("findings")
@@ -64,18 +77,10 @@ def write_report(
         write_csv(table, out / "tables")
     pictures = draw_figures(comparison, tables, out / "figures", progress)
     progress("task browser")
-    tasks = browser_tasks(models, suite, most=browser_limit)
-    ranked = comparison.ranked().filter(metric="wql", reference=reference)["model"].to_list()
-    ranked += [name for name in comparison.models if name not in ranked]
-    about = comparison.models[reference].run.metadata
-    page = render(
-        _sections(tables, pictures, found, paper, browser=bool(tasks)),
-        suite={**about, "name": suite.name, "tasks": len(suite)},
-        models=[comparison.models[name] for name in ranked],
-        references=comparison.references,
-        notes=[*notes, *population_notes(models, suite)],
-        tasks=tasks,
-    )
+    models = list(comparison.models.values())
+    tasks = browser_tasks(models, comparison.suite, most=browser_limit)
+    sections = _sections(tables, pictures, found, paper, browser=bool(tasks))
+    page = render(sections, comparison, notes=notes, tasks=tasks)
     path = out / "index.html"
     write_whole(path, lambda at: at.write_text(page, "utf-8"))
     return path
@@ -118,8 +123,9 @@ def _sections(
 
     text = "Under wQL; the rules are applied to the numbers of this report. Open one for them."
     sections = [
+        section(tables["leaderboard"]),
         Section("findings", "The paper's findings, in these results", text, findings=found),
-        *(section(table) for table in tables.values() if table.name != "runs"),
+        *(section(one) for name, one in tables.items() if name not in ("leaderboard", "runs")),
     ]
     if "coverage" not in tables:
         text = "Every model here gives a point forecast, scored at level 0.5 alone."
@@ -127,7 +133,8 @@ def _sections(
     text = "Needs results of naive on whatif-v1, the suite that the paper's figures are of."
     sections.append(Section("paper", "Paper and ours", "" if paper else text, tables=paper))
     if browser:
-        sections.append(Section("browser", "Task browser", "Tasks whose forecasts were kept."))
+        text = "Both futures of histories whose forecasts were kept."
+        sections.append(Section("browser", "Task browser", text))
     else:
         sections.append(Section("no-browser", "Task browser", "No run kept forecasts."))
     return [*sections, section(tables["runs"])]

@@ -196,6 +196,13 @@ def test_describe_target_shows_constants_with_provenance():
     assert "clipped to [1, 2] [P]" in describe("is_COOL_on")
 
 
+@pytest.mark.parametrize("name", ["epanet", "epanet/pressure_12"])
+def test_describe_says_where_a_response_runs_against_intuition(name):
+    text = " ".join(describe(name).split())
+    assert "More demand raises these pressures: the paper's direct response" in text
+    assert "More demand" not in describe("epanet/velocity_12")
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_target_describes(name):
     for target in load_system(name).targets:

@@ -1,16 +1,37 @@
 """The tasks of a run, and those whose forecasts are kept."""
 
+import collections
+
 import numpy as np
 import pytest
 
 from eval.sampling import BROWSE_TASKS, browse_sample, choose
+from whatif_jax import Suite
 
 
-def test_forecasts_are_kept_of_a_sample(suite):
-    assert BROWSE_TASKS == 120
-    assert np.array_equal(browse_sample(suite), suite.sample(120).column("task_id"))
-    few = suite.take([2, 0, 1])
-    assert browse_sample(few).tolist() == [0, 1, 2] and not len(browse_sample(few, 0))
+def futures_by_pair(suite: Suite, ids: np.ndarray) -> collections.Counter[int]:
+    return collections.Counter(suite.column("pair_id")[np.isin(suite.column("task_id"), ids)])
+
+
+def test_forecasts_are_kept_for_whole_pairs(suite):
+    kept = browse_sample(suite)
+    assert len(kept) == BROWSE_TASKS == 120 and np.all(np.diff(kept) > 0)
+    assert set(futures_by_pair(suite, kept).values()) == {2}
+    assert set(browse_sample(suite, 40)) <= set(kept) and not len(browse_sample(suite, 0))
+    shuffled = suite.take(np.random.default_rng(0).permutation(len(suite)))
+    assert np.array_equal(browse_sample(shuffled), kept)
+
+
+def test_a_sample_keeps_its_whole_pairs_first_and_those_of_the_whole_suite(suite):
+    sample = suite.sample(2000).column("task_id")
+    found = browse_sample(suite, among=sample)
+    assert len(found) == 120 and np.isin(found, sample).all()
+    pairs = futures_by_pair(suite, found)
+    whole = [pair for pair, count in futures_by_pair(suite, sample).items() if count == 2]
+    assert len(whole) < 60 and all(pairs[pair] == 2 for pair in whole)
+    assert set(whole) <= set(futures_by_pair(suite, browse_sample(suite)))
+    novel = suite.where(future="novel")
+    assert np.array_equal(browse_sample(novel, 50), novel.sample(50).column("task_id"))
 
 
 def test_the_same_choice_is_written_down_alike(suite):

@@ -116,6 +116,7 @@ def _target(system: System, name: str) -> list[str]:
         f"Pool of factors: {_cited(target, 'pool')}; {_moves(target, 'the target')}",
         "",
         f"Class {target.class_.name}: {_combination(target.class_)}",
+        *_wrapped(target.class_.note, "  "),
         "",
         f"Secondary covariates ({len(target.secondaries)}), in order",
     ]
@@ -150,7 +151,8 @@ def _class(class_: TargetClass) -> list[str]:
         cells = [chosen, _cited(effect, "weight", weight), _cited(effect, "direction")]
         rows.append([*cells, _offset(effect), _response(effect), effect.note])
     effects = _table(rows, "    ") if class_.secondary else ["    no secondary effects"]
-    return [f"  {title}: {_combination(class_)}", *effects]
+    notes = _wrapped(class_.note, "    ")
+    return [f"  {title}: {_combination(class_)}", *notes, *effects]
 
 
 def _combination(class_: TargetClass) -> str:

@@ -74,6 +74,8 @@ class TargetClass(Sourced):
     """The names of classes that are alike in all else, instead of `name`."""
     description: str = ""
     """What its targets are."""
+    note: str = ""
+    """A remark to print beside it."""
     combine: Literal["multiply", "add"]
     """Either "multiply" or "add": how secondary effects join the target."""
     damping: NotNegative = 0.5

@@ -8,7 +8,7 @@ different sizes share the tasks of the smallest.
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["STRATA", "stratified"]
+__all__ = ["STRATA", "ranking", "stratified"]
 
 # A stratum is the tasks that share all of these.
 STRATA = ("system", "future", "k", "event_length", "context_pair", "setting")
@@ -30,10 +30,10 @@ def stratified(table: pa.Table, n: int, seed: int) -> np.ndarray:
     Returns:
         row numbers, int64 [n], ascending.
     """
-    return np.sort(_ranking(table, seed)[:n])
+    return np.sort(ranking(table, seed)[:n])
 
 
-def _ranking(table: pa.Table, seed: int) -> np.ndarray:
+def ranking(table: pa.Table, seed: int) -> np.ndarray:
     """Row numbers, the first to draw first."""
     ids = table.column("task_id").to_numpy()
     axes = [np.unique(table.column(axis).to_numpy(), return_inverse=True)[1] for axis in STRATA]

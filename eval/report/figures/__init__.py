@@ -24,6 +24,8 @@ from .drawing import report_settings, save
 
 __all__ = ["Picture", "draw_figures"]
 
+# Charts of a line a model: all of them at once are a blur, so that the page draws a few at first.
+_LINES = ("fewest_most", *(axis.table for axis in AXES))
 _TRENDS = (
     " Points are skills (set a little apart sideways), lines their least-squares trends on log2 of "
     "the axis."
@@ -65,6 +67,7 @@ class Picture(NamedTuple):
 
     caption: str
     variants: dict[Switches, str]
+    lines: bool = False  # whether it has a line a model, some of them hidden
 
 
 def draw_figures(
@@ -75,20 +78,27 @@ def draw_figures(
 ) -> dict[str, Picture]:
     """Draw every figure for every metric and reference; by the names of the tables.
 
+    Charts of lines show the comparison's few models, in the files and until the page is asked for
+    others.
+
     Raises:
         OSError: the folder cannot be written.
     """
     found = {}
+    few = [name in comparison.drawn for name in comparison.order]
+    hidden = [place for place, drawn in enumerate(few) if not drawn]
     with report_settings():
         for name in (name for name in _CHARTS if name in tables):
             draw, caption = _CHARTS[name]
+            lines = name in _LINES and bool(hidden)
             variants = {}
             for switches in tables[name].choices(comparison.variants):
                 rows = tables[name].where(*switches)
                 if not rows.is_empty():
                     stem = "_".join(filter(None, (name, *switches)))
-                    variants[switches] = save(draw(rows, switches, comparison), folder / stem)
+                    made = draw(rows, switches, comparison)
+                    variants[switches] = save(made, folder / stem, hidden if lines else ())
                     progress(f"figure {stem}")
             if variants:
-                found[name] = Picture(caption, variants)
+                found[name] = Picture(caption, variants, lines)
     return found

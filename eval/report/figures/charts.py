@@ -3,6 +3,8 @@
 Skills are in percent and null where a model has no task. The comparison gives each model its style.
 """
 
+import functools
+
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
@@ -12,7 +14,15 @@ from ..comparison import Comparison
 from ..labels import DASH, FUTURES, MINUS, Axis, Switches
 from ..style import NOVEL, REPLAY
 from ..tables.table import minus
-from .drawing import figure, futures_legend, heat_map, models_legend, title, zero_line
+from .drawing import (
+    figure,
+    futures_legend,
+    heat_map,
+    model_lines,
+    models_legend,
+    title,
+    zero_line,
+)
 
 __all__ = [
     "fewest_most_figure",
@@ -37,7 +47,7 @@ def leaderboard_figure(rows: pl.DataFrame, switches: Switches, comparison: Compa
         model, skill = comparison.models[row["model"]], row[key]
         mark = "part" if model.where else "sample" if model.sample else ""
         names.append(f"{model.name} ({mark})" if mark else model.name)
-        colour, hatch = model.style.colour, "////" if mark else ""
+        colour, hatch = comparison.styles[model.name].colour, "////" if mark else ""
         panel.barh(y, skill, 0.66, color=colour, hatch=hatch, edgecolor="white", linewidth=0)
         right = max(skill, 0)
         for by, width in (("target", 0.9), ("pair", 3.0)):
@@ -114,14 +124,14 @@ def skill_by_figure(
             known = [value for value in places if row[f"{future}_{value}"] is not None]
             x = np.array([places[value] for value in known])
             skill = np.array([row[f"{future}_{value}"] for value in known])
-            line = comparison.models[row["model"]].style.line
-            points = {**line, "linestyle": ""} if axis.log2 else line
-            panel.plot(x * 2**shift, skill, **points, markersize=5.5, linewidth=1.5, alpha=0.95)
+            draw = functools.partial(model_lines, panel, comparison, row["model"])
+            points = {"linestyle": ""} if axis.log2 else {}
+            draw(x * 2**shift, skill, **points, alpha=0.95)
             slope = row.get(f"{future}_slope")
             if slope is not None:  # the least-squares line goes through the mean point
                 ends = np.array([x.min(), x.max()])
                 trend = skill.mean() + slope * (np.log2(ends) - np.log2(x).mean())
-                panel.plot(ends, trend, **{**line, "marker": ""}, linewidth=1.5)
+                draw(ends, trend, marker="")
         if axis.log2:
             panel.set_xscale("log", base=2)
         panel.set_xticks(list(places.values()), [_tick(*item) for item in places.items()])
@@ -130,9 +140,7 @@ def skill_by_figure(
         title(panel, future.capitalize())
         panel.set_xlabel(axis.label_with_unit)
     axes[0, 0].set_ylabel(switches.skill_label)
-    mean = pl.mean_horizontal(f"{FUTURES[0]}_{value}" for value in places)
-    ranked = rows.sort(mean, descending=True, nulls_last=True, maintain_order=True)
-    models_legend(made, [comparison.models[name] for name in ranked["model"]])
+    models_legend(made, comparison, rows["model"].to_list())
     return made
 
 
@@ -207,14 +215,11 @@ def fewest_most_figure(rows: pl.DataFrame, switches: Switches, comparison: Compa
         for panel, system in zip(panels, systems, strict=True):
             drawn = rows.filter(future=future, system=system).select("model", "fewest", "most")
             for name, *ends in drawn.iter_rows():
-                line = comparison.models[name].style.line
-                panel.plot([0, 1], ends, **line, markersize=5.5, linewidth=1.5)
+                model_lines(panel, comparison, name, [0, 1], ends)
             panel.set_xticks([0, 1], ["fewest", "most"])
             panel.set_xlim(-0.25, 1.25)
             zero_line(panel)
             title(panel, f"{system}, {future.capitalize()}")
     made.supylabel(switches.skill_label, fontsize=9.5)
-    first = rows.unique("model", keep="first", maintain_order=True)  # as the first panel has them
-    ranked = first.sort("most", descending=True)["model"]
-    models_legend(made, [comparison.models[name] for name in ranked])
+    models_legend(made, comparison, rows["model"].unique(maintain_order=True).to_list())
     return made

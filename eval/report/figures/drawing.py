@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,14 @@ from matplotlib.patches import Patch
 
 from whatif_jax.files import write_whole
 
-from ..models import Model
+from ..comparison import Comparison
 from ..style import NOVEL, REPLAY
 
 __all__ = [
     "figure",
     "futures_legend",
     "heat_map",
+    "model_lines",
     "models_legend",
     "report_settings",
     "save",
@@ -33,6 +35,7 @@ __all__ = [
     "zero_line",
 ]
 
+_MODEL = "model{}-"  # how the names of what is drawn of one model begin in the SVG
 WIDTH = 10.6  # inches, shown at 100 pixels each: fits beside the contents on a laptop
 
 _SETTINGS = {
@@ -67,12 +70,14 @@ def figure(rows: int, columns: int, height: float, **settings: Any) -> tuple[Fig
     return made, made.subplots(rows, columns, squeeze=False, **settings)
 
 
-def save(made: Figure, path: Path) -> str:
+def save(made: Figure, path: Path, hidden: Sequence[int] = ()) -> str:
     """Write PNG and SVG beside each other.
 
     Args:
         made: the figure.
         path: without ending.
+        hidden: places of the models whose lines are not to be seen. The SVG holds them, hidden by
+            its first style, which the page changes.
 
     Returns:
         the text of the SVG.
@@ -85,6 +90,13 @@ def save(made: Figure, path: Path) -> str:
     text = io.StringIO()
     FigureCanvasSVG(made).print_svg(text, metadata={"Date": None})
     svg = text.getvalue()
+    if hidden:
+        names = ",".join(f'[id^="{_MODEL.format(place)}"]' for place in hidden)
+        style = f'<style id="hidden">{names}{{display:none}}</style>'
+        svg = re.sub("(<svg .*?>)", lambda found: found[0] + style, svg, count=1, flags=re.DOTALL)
+        starts = tuple(map(_MODEL.format, hidden))
+        for artist in made.findobj(lambda one: (one.get_gid() or "").startswith(starts)):
+            artist.set_visible(False)
     write_whole(path.with_name(f"{path.name}.svg"), lambda at: at.write_text(svg, "utf-8"))
     made.dpi = 150
     png = functools.partial(FigureCanvasAgg(made).print_png, metadata={"Software": None})
@@ -102,15 +114,30 @@ def zero_line(panel: Axes, *, vertical: bool = False) -> None:
     (panel.axvline if vertical else panel.axhline)(0, color="#777777", linewidth=0.85)
 
 
-def models_legend(made: Figure, models: Sequence[Model]) -> None:
-    """Models with line and marker to the right of all panels, in the order given."""
+def model_lines(
+    panel: Axes, comparison: Comparison, name: str, x: Any, y: Any, **settings: Any
+) -> None:
+    """A line of one model in its style, which `save` and the page can hide."""
+    look = {**comparison.styles[name].line, "markersize": 5.5, "linewidth": 1.5, **settings}
+    (line,) = panel.plot(x, y, **look)
+    number = f"{panel.figure.axes.index(panel)}-{len(panel.lines)}"
+    line.set_gid(_MODEL.format(comparison.order.index(name)) + number)
+
+
+def models_legend(made: Figure, comparison: Comparison, names: Sequence[str]) -> None:
+    """Models with line and marker to the right of all panels: those drawn at first, then others."""
+    names = sorted(names, key=list(comparison.styles).index)
     handles = [
-        Line2D([], [], **model.style.line, markersize=6, linewidth=1.6, label=model.name)
-        for model in models
+        Line2D([], [], **comparison.styles[name].line, markersize=6, linewidth=1.6, label=name)
+        for name in names
     ]
-    made.legend(
+    legend = made.legend(
         handles=handles, loc="outside right upper", handlelength=3, labelspacing=0.7, frameon=False
     )
+    for name, line, text in zip(names, legend.get_lines(), legend.get_texts(), strict=True):
+        start = _MODEL.format(comparison.order.index(name))
+        line.set_gid(f"{start}line")
+        text.set_gid(f"{start}name")
 
 
 def futures_legend(made: Figure) -> None:

@@ -1,7 +1,7 @@
 """The report's page: one HTML file that holds its styles, scripts, figures and data."""
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,9 +9,9 @@ import jinja2
 from markupsafe import Markup
 
 from ...paper.findings import Finding
+from ..comparison import Comparison
 from ..figures import Picture
 from ..labels import MEAN_OVER_MODELS, METRIC_LABELS
-from ..models import Model
 from ..style import Style
 from ..tables import Table, shown
 
@@ -34,10 +34,8 @@ class Section(NamedTuple):
 
 def render(
     sections: Sequence[Section],
+    comparison: Comparison,
     *,
-    suite: Mapping[str, Any],
-    models: Sequence[Model],
-    references: Sequence[str],
     notes: Sequence[str],
     tasks: Sequence[dict[str, Any]],
 ) -> str:
@@ -45,9 +43,7 @@ def render(
 
     Args:
         sections: in order.
-        suite: name, tasks, fingerprint and metric_version.
-        models: best first.
-        references: models that skills are against, the first shown first.
+        comparison: the models, and what they are compared on.
         notes: sentences shown above all sections.
         tasks: of `browser_tasks`.
     """
@@ -59,29 +55,37 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters |= {"shown": shown, "address": _address}
-    swatches = {model.name: _swatch(model.style) for model in models}
+    models = [comparison.models[name] for name in comparison.order]
+    styles = comparison.styles
+    swatches = {name: _swatch(style) for name, style in styles.items()}
     browser = {
         "metrics": list(METRIC_LABELS),
         "models": [
             {
                 "name": model.name,
-                "colour": model.style.colour,
-                "dashes": model.style.dashes,
+                "colour": styles[model.name].colour,
+                "dashes": styles[model.name].dashes,
                 "swatch": swatches[model.name],
                 "kept": model.run.forecasts is not None,
+                "drawn": model.name in comparison.drawn,
             }
             for model in models
         ],
         "tasks": tasks,
+        "first": max(tasks, key=lambda task: (task["kept"], task["clarity"]))["id"]
+        if tasks
+        else None,
     }
     return environment.get_template("template.html.j2").render(
         sections=sections,
-        suite=suite,
+        suite=comparison.suite,
+        about=models[0].run.metadata,
         models=models,
         metrics=METRIC_LABELS,
-        references=references,
+        references=comparison.references,
         notes=notes,
         swatches=swatches,
+        drawn=comparison.drawn,
         total=MEAN_OVER_MODELS,
         parts=_parts,
         file=lambda name: Markup((_FOLDER / name).read_text("utf-8")),

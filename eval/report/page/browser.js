@@ -120,8 +120,8 @@
     lines.push(
       line(task.history.values, origin, { stroke: colourOf("history"), width: 1.3 }),
       line(task.baseline.values, 0, { stroke: colourOf("baseline"), width: 1.6, dash: [4, 3] }),
-      line(task.truth.values, 0, { stroke: colourOf("truth"), width: 2 }),
       ...medians,
+      line(task.truth.values, 0, { stroke: colourOf("truth"), width: 2 }),
     );
     addPlot(task.axes.target, task.history.unit, 344, lines, bands, !task.covariates.length);
     task.covariates.forEach(({ name, unit, values }, place) => {
@@ -176,8 +176,8 @@
     setView(...view.map((step) => middle + (step - middle) * factor));
   const zoomWhole = () => setView(task.steps[0], task.steps.at(-1), "zoom-whole");
   element("zoom-whole").addEventListener("click", zoomWhole);
-  element("zoom-horizon").addEventListener("click", () =>
-    setView(-Math.round(task.axes.horizon / 2), task.axes.horizon - 1, "zoom-horizon"));
+  const zoomHorizon = () => setView(-Math.round(task.axes.horizon / 2), task.axes.horizon - 1, "zoom-horizon");
+  element("zoom-horizon").addEventListener("click", zoomHorizon);
 
   chart.addEventListener("wheel", (event) => {
     event.preventDefault();
@@ -262,12 +262,14 @@
       `${axes.system}, ${axes.target}: ${axes.future} future, ${count(axes.k, "covariate")}, ` +
       `${count(axes.n_events, "event")} of ${axes.event_length} steps (${axes.setting}), ` +
       `context ${number(axes.context)} (${axes.context_pair}), horizon ${axes.horizon}. Step 0 is the first of the horizon.`;
+    element("task-note").textContent = chosen.note;
+    element("task-note").hidden = !chosen.note;
     element("other").disabled = !otherOf(chosen);
     element("previous").disabled = chosen === data.tasks[0];
     element("next").disabled = chosen === data.tasks.at(-1);
     listModels();
     drawTask();
-    zoomWhole();
+    zoomHorizon();
     readOut();
     chart.dataset.task = String(id);
     chart.dataset.state = "ready";
@@ -288,6 +290,7 @@
   element("next").addEventListener("click", () => step(1));
   element("other").addEventListener("click", () => choose(otherOf(task).id));
 
-  for (const { name } of data.models.filter((model) => model.kept).slice(0, 3)) shown.add(name);
-  choose(data.tasks[0].id);
+  const kept = data.models.filter((model) => model.kept);
+  for (const { name } of [...kept.filter((model) => model.drawn), ...kept].slice(0, 3)) shown.add(name);
+  choose(data.first);
 })();

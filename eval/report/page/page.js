@@ -1,5 +1,6 @@
 "use strict";
-// Switches of metric and reference, sorting of tables, and the contents that follow the reader.
+// Switches of metric and reference, models of the line charts, sorting of tables, and the contents
+// that follow the reader.
 
 const chosen = document.documentElement.dataset;
 
@@ -22,6 +23,36 @@ for (const name of ["metric", "reference"]) {
   }
 }
 applySwitches();
+
+// What is drawn of the model at a place has a name that begins with it in every line chart, whose
+// first style hides the models that are not drawn. All charts draw the same ones.
+const boxes = [...document.querySelectorAll(".models input")];
+
+function drawModels(places) {
+  for (const box of boxes) box.checked = places.has(box.value);
+  for (const count of document.querySelectorAll(".models .count")) count.textContent = places.size;
+  const hidden = new Set(boxes.map((box) => box.value).filter((place) => !places.has(place)));
+  const names = [...hidden].map((place) => `[id^="model${place}-"]`).join() || "none";
+  for (const image of document.querySelectorAll("figure:has(.models) img")) {
+    const [head, code] = image.src.split(",");
+    const svg = atob(code).replace(/(<style id="hidden">)[^{]*/, (_, start) => start + names);
+    image.src = `${head},${btoa(svg)}`;
+  }
+}
+
+for (const box of boxes) {
+  box.checked = "drawn" in box.dataset; // browsers restore form values on reload
+  box.addEventListener("change", () => {
+    const same = boxes.filter((one) => one.closest("figure") === box.closest("figure") && one.checked);
+    drawModels(new Set(same.map((one) => one.value)));
+  });
+}
+for (const button of document.querySelectorAll(".models button")) {
+  button.addEventListener("click", () => {
+    const wanted = boxes.filter((box) => button.dataset.draw === "all" || "drawn" in box.dataset);
+    drawModels(new Set(wanted.map((box) => box.value)));
+  });
+}
 
 function sortBy(header) {
   const table = header.closest("table");

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import numpy as np
+import polars as pl
 import pytest
 
 from eval.report.figures.drawing import save
@@ -22,7 +23,7 @@ class FewDrawn:
         self.figures = []
         self.drawn = None
 
-    def save(self, made, path):
+    def save(self, made, path, hidden=()):
         name, metric, reference = re.fullmatch(
             "(.*)_(wql|wape)(?:_(naive|linear))?", path.name
         ).groups()
@@ -32,7 +33,7 @@ class FewDrawn:
         variant = (("wql", "wape")[number % 2], ("naive", "linear")[number // 2 % 2])
         if self.drawn is None or (metric, reference or variant[1]) == variant:
             self.drawn = path
-            return save(made, path)
+            return save(made, path, hidden)
         for ending in (".png", ".svg"):
             shutil.copy(self.drawn.with_suffix(ending), path.with_suffix(ending))
         return path.with_suffix(".svg").read_text("utf-8")
@@ -47,11 +48,12 @@ def short(suite):
 
 @pytest.fixture(scope="session")
 def kept(short):
-    """Both futures of one history where the sample has them, and two tasks more."""
-    pairs, ids = short.column("pair_id"), short.column("task_id")
-    twice = next(one for one in np.unique(pairs) if (pairs == one).sum() == 2)
-    both = ids[pairs == twice].tolist()
-    return tuple(sorted({*both, *ids[:2].tolist()}))
+    """Both futures of two histories that the sample holds whole, one of a pressure of epanet."""
+    table = pl.DataFrame(short.table.select(["task_id", "pair_id", "target"]))
+    whole = table.filter(pl.len().over("pair_id") == 2)
+    pressure = pl.col("target").str.starts_with("pressure_")
+    pairs = [whole.filter(one)["pair_id"].min() for one in (pressure, ~pressure)]
+    return tuple(sorted(whole.filter(pl.col("pair_id").is_in(pairs))["task_id"]))
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +64,8 @@ def report(short, kept, tmp_path_factory):
         made_run(short, "linear", quality=0.4, point=True, kept=kept, seed=1),
         made_run(short, "chronos-2", quality=0.6, kept=kept, seed=2),
         made_run(short, "xgboost", quality=0.5, point=True, rows=sample, seed=3),
+        made_run(short, "linear-paired-z", quality=0.55, point=True, seed=4),
+        made_run(short, "linear-paired-all", quality=0.2, point=True, seed=5),
     ]
     out = tmp_path_factory.mktemp("report")
     said = []

@@ -11,6 +11,7 @@ from eval.report.figures.charts import fewest_most_figure, leaderboard_figure
 from eval.report.figures.drawing import figure, report_settings, save
 from eval.report.labels import Switches
 from eval.report.style import styles
+from tests.eval.report.report_helpers import compare
 
 
 def test_a_users_matplotlibrc_changes_nothing(tables, comparison, tmp_path):
@@ -52,6 +53,17 @@ def test_fewest_and_most_events_have_a_panel_a_future_and_system(tables, compari
         drawn = rows.filter(system=system, future=future.lower())
         lines = [list(line.get_ydata()) for line in panel.lines[: len(drawn)]]
         assert lines == [list(ends) for ends in drawn.select("fewest", "most").iter_rows()]
+
+
+def test_charts_of_lines_draw_the_best_of_the_best_kinds_first(runs, part, monkeypatch):
+    found = compare(runs.values(), part)
+    # linear-paired-z-s is the best of its kind, and linear is what it is a variant of
+    assert found.drawn == found.order and set(found.order) == set(runs)
+    monkeypatch.setattr("eval.report.comparison.MOST_DRAWN", 1)
+    found = compare(runs.values(), part)
+    assert found.order[0] == "chronos-2"
+    assert set(found.drawn) == {"chronos-2", "linear", "naive"}  # the references are always there
+    assert list(found.styles)[:3] == found.drawn
 
 
 def test_no_two_models_look_alike():

@@ -10,10 +10,11 @@ import pytest
 
 from eval.report.tables import shown
 from eval.report.write import write_report
-from tests.eval.report.report_helpers import futures, made_run, unpack, wait
+from tests.eval.report.report_helpers import WINDOW, futures, made_run, unpack, wait
 
 PAGE = Path(__file__).parents[3] / "eval" / "report" / "page"
 
+MODELS = ("naive", "linear", "chronos-2", "xgboost", "linear-paired-z", "linear-paired-all")
 FORMATS = {"percent", "points", "share", "count", "number", "seconds"}
 
 
@@ -181,7 +182,7 @@ def test_columns_sort_by_value_and_means_stay_last(page):
         rows = page.execute_script(read)
         assert rows[-1][0] == "mean over models"
         values = [float(value) for _, value in rows[:-1]]
-        assert values == sorted(values, reverse=descending) and len(values) == 3
+        assert values == sorted(values, reverse=descending) and len(values) == len(MODELS) - 1
     page.execute_script(header % 0 + ".click()")
     names = [name for name, _ in page.execute_script(read)[:-1]]
     assert names == sorted(names)
@@ -202,7 +203,82 @@ def test_the_page_fits_a_laptop_and_its_contents_lead_to_sections(page):
     wait(page, "return document.querySelector('nav a.here').hash === '#effects'")
 
 
+def test_the_leaderboard_comes_first_and_the_findings_after_it(page):
+    sections = page.execute_script(
+        "return [...document.querySelectorAll('main > section')].map((one) => one.id)"
+    )
+    assert sections[:2] == ["leaderboard", "findings"]
+
+
+DRAWN = """
+const place = arguments[0];
+return [...document.querySelectorAll('figure:has(.models) img')].flatMap((image) => {
+  const svg = new DOMParser().parseFromString(atob(image.src.split(',')[1]), 'image/svg+xml');
+  const style = svg.querySelector('style#hidden');
+  if (!style) return [];  // `FewDrawn` puts other figures in place of some
+  const lines = [...svg.querySelectorAll(`[id^="model${place}-"]`)];
+  const seen = lines.filter((line) => !line.matches(style.textContent.split('{')[0]));
+  return [[lines.length, seen.length]];
+});
+"""
+LABELS = "[...document.querySelectorAll('.models')].at(-1).querySelectorAll('label')"
+
+
+def test_line_charts_draw_a_few_models_and_others_when_asked(page, report):
+    names = page.execute_script(f"return [...{LABELS}].map((label) => label.textContent)")
+    assert sorted(names) == sorted(MODELS)
+
+    def check(drawn):
+        for place, name in enumerate(names):
+            found = page.execute_script(DRAWN, place)
+            assert len(found) > 3
+            for lines, seen in found:
+                assert lines > 3 and seen == (lines if name in drawn else 0), name
+        counts = (
+            "return [...document.querySelectorAll('.models .count')].map((one) => one.textContent)"
+        )
+        assert set(page.execute_script(counts)) == {str(len(drawn))}
+
+    few = set(MODELS) - {"linear-paired-all"}
+    check(few)
+    for name in ("linear-paired-all", "chronos-2"):
+        page.execute_script(
+            f"{LABELS}[arguments[0]].querySelector('input').click()", names.index(name)
+        )
+    check(set(MODELS) - {"chronos-2"})
+    for wanted, models in (("all", set(MODELS)), ("few", few)):
+        page.execute_script(f"document.querySelector('.models [data-draw={wanted}]').click()")
+        check(models)
+    files = [path.read_text("utf-8") for path in (report / "figures").glob("skill_by*.svg")]
+    hidden = f'<style id="hidden">[id^="model{names.index("linear-paired-all")}-"]{{display:none}}'
+    assert sum(hidden in text for text in files) > 3
+
+
+def test_on_a_phone_only_figures_and_tables_scroll_sideways_and_their_text_can_be_read(page):
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        page.execute_script(
+            "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+        )
+        wait(page, "return document.getElementById('task-chart').clientWidth < 390")
+        assert page.execute_script("return document.scrollingElement.scrollWidth") <= 390
+        outside = page.execute_script(
+            "return [...document.querySelectorAll('main *')].filter((one) =>"
+            "one.getBoundingClientRect().right > 391 && !one.closest('.scroll'))"
+            ".map((one) => one.outerHTML.slice(0, 80))"
+        )
+        assert outside == []
+        widths = page.execute_script(
+            "return [...document.querySelectorAll('figure img:not([hidden])')]"
+            ".map((one) => [one.clientWidth / one.naturalWidth, one.parentElement.clientWidth])"
+        )
+        assert widths and all(scale > 0.85 and box < 390 for scale, box in widths)
+    finally:
+        page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", WINDOW)
+
+
 def test_the_leaderboard_csv_is_beside_the_page(report):
     rows = read_csv(report, "leaderboard")
-    assert {row["model"] for row in rows} == {"naive", "linear", "chronos-2", "xgboost"}
+    assert {row["model"] for row in rows} == set(MODELS)
     assert Path(report / "index.html").stat().st_size < 8e6

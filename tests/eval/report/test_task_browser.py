@@ -52,6 +52,44 @@ def point_at(page, share, panel=0):
     wait(page, "return document.getElementById('task-readout').textContent.startsWith('step')")
 
 
+def test_the_task_browser_opens_on_the_horizon_of_a_task_that_reads_well(page):
+    data = json.loads(text_of(page, "task-data"))
+    best = max(data["tasks"], key=lambda task: task["clarity"])
+    ready(page, best["id"])
+    horizon = best["axes"]["horizon"]
+    assert view_of(page) == (-round(horizon / 2), horizon - 1)
+    pressed = "return document.getElementById('zoom-horizon').getAttribute('aria-pressed')"
+    assert page.execute_script(pressed) == "true"
+
+
+def test_every_task_has_its_other_future(page, kept):
+    tasks = {task["id"]: task for task in json.loads(text_of(page, "task-data"))["tasks"]}
+    assert sorted(tasks) == list(kept)
+    for number, task in tasks.items():
+        type_id(page, number)
+        ready(page, number)
+        page.execute_script("document.getElementById('other').click()")
+        wait(page, CHART + "return chart.dataset.task !== arguments[0]", str(number))
+        other = tasks[int(page.execute_script(CHART + "return chart.dataset.task"))]
+        ready(page, other["id"])
+        assert other["axes"]["pair_id"] == task["axes"]["pair_id"]
+        assert {task["axes"]["future"], other["axes"]["future"]} == {"replay", "novel"}
+
+
+def test_a_response_that_runs_against_intuition_is_said_beside_the_task(page, kept):
+    tasks = {task["id"]: task for task in json.loads(text_of(page, "task-data"))["tasks"]}
+    for number, task in tasks.items():
+        type_id(page, number)
+        ready(page, number)
+        pressure = task["axes"]["target"].startswith("pressure_")
+        assert page.find_element("id", "task-note").is_displayed() == pressure
+        assert ("More demand raises" in text_of(page, "task-note")) == pressure
+    assert {task["axes"]["target"].startswith("pressure_") for task in tasks.values()} == {
+        True,
+        False,
+    }
+
+
 def test_the_task_browser_finds_tasks_and_reads_their_values(page, short, kept):
     truths = futures(short, kept)
     for number in kept:
@@ -104,6 +142,7 @@ def test_the_task_browser_draws_horizon_truth_and_bands(page):
 
 
 def test_the_task_browser_zooms_by_wheel_keys_and_moves_by_drag(page):
+    page.execute_script("document.getElementById('zoom-whole').click()")
     whole = view_of(page)
     event = (
         CHART + "const box = chart.querySelector('.u-over').getBoundingClientRect();"
@@ -153,6 +192,8 @@ def test_the_task_browser_fits_a_narrower_window(page):
 
 
 def test_the_task_browser_steps_switches_models_and_names_what_it_lacks(page, short, kept):
+    type_id(page, kept[0])
+    ready(page, kept[0])
     for number in kept[1:]:
         page.execute_script("document.getElementById('next').click()")
         ready(page, number)
