@@ -1,13 +1,17 @@
 """The stream: a pure function of (key, step), verified, on any number of devices."""
 
 import itertools
+import shutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from tests.catalog_helpers import BREWERY
 from whatif_jax import StreamError, TaskStream, realize, verify
 from whatif_jax.tasks.grain_source import TaskSource
 
@@ -188,6 +192,11 @@ def test_one_program_per_bucket(stream, systems):
         ("k", {"k": 3}),
         ("buckets", {"buckets": (512, 64)}),
         ("event_lengths", {"event_lengths": 32}),
+        ("event_lengths", {"event_lengths": (32, 600)}),
+        ("n_events", {"n_events": (1, 50)}),
+        ("n_events", {"n_events": np.array([1.5])}),
+        ("shapes", {"shapes": [["bell"]]}),
+        ("targets", {"targets": ["presure_10"]}),
         ("targets", {"targets": ["is_COOL_on"]}),
         ("sharding", {"sharding": "all"}),
     ],
@@ -204,10 +213,53 @@ def test_a_batch_that_devices_cannot_share_is_refused(systems):
         TaskStream(0, 6, systems=systems, sharding=sharding)
 
 
+def test_a_misspelt_target_is_told_the_nearest(systems):
+    with pytest.raises(ValueError, match=r"did you mean 'pressure_10'\?"):
+        TaskStream(0, 2, systems=systems, targets=["presure_10"])
+
+
+def test_every_target_has_all_the_covariates_it_can_have(tmp_path):
+    """A system of two covariates beside one of more caps only its own tasks."""
+    shutil.copy(BREWERY, tmp_path)
+    series = (5 + np.random.default_rng(0).random(2880)).astype(np.float32)
+    columns = dict.fromkeys(("cooling_power", "tank_temperature"), series)
+    parquet.write_table(pa.table(columns), tmp_path / "brewery.parquet")
+    both = TaskStream(
+        0, 128, [(512, 64)], [tmp_path / "brewery.toml", "epanet"], event_lengths=[32],
+        targets=["cooling_power", "pressure_10", "pressure_12"],
+    )  # fmt: skip
+    spec = both.batch_at(0).spec
+    own = np.asarray(spec.target) < 2
+    k = np.asarray(spec.covariate_mask).sum(axis=1)
+    assert set(k[own].tolist()) == {1, 2} and set(k[~own].tolist()) == {1, 2, 3, 4, 5}
+
+
+def test_a_mesh_of_more_axes_shares_the_batch_over_one(stream, systems):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("data", "model"))
+    sharding = NamedSharding(mesh, PartitionSpec("data"))
+    sharded = TaskStream(7, systems=systems, sharding=sharding, **SMALL)
+    one, many = stream.batch_at(1), sharded.batch_at(1)
+    np.testing.assert_array_equal(one.spec.target, many.spec.target)
+    np.testing.assert_allclose(one.task.future, many.task.future, rtol=2e-6, atol=1e-6)
+    assert many.task.future.sharding.is_equivalent_to(sharding, 2)
+    for spec in (PartitionSpec(), PartitionSpec(None, "data"), PartitionSpec("data", "model")):
+        with pytest.raises(ValueError, match="^sharding: .*expected one entry"):
+            TaskStream(7, 4, systems=systems, sharding=NamedSharding(mesh, spec))
+
+
+def test_a_training_loop_moves_nothing_by_itself(stream):
+    """`transfer_guard("disallow")` refuses what goes to a device without being asked to."""
+    list(stream.iterate(0, 2))
+    with jax.transfer_guard("disallow"):
+        assert len(list(stream.iterate(2, 4))) == 2
+
+
 @pytest.mark.parametrize("step", [-1, 2**63, 1.5, True, "0"])
 def test_bad_steps_are_refused(stream, step):
     with pytest.raises(ValueError, match="^step: .*expected"):
         stream.batch_at(step)
+    with pytest.raises(ValueError, match="^step: .*expected"):
+        next(stream.iterate(0, step))
 
 
 def test_the_numbers_are_spread_as_said(stream):

@@ -148,7 +148,7 @@ def _score(
     padded[:rows] = answer
     # NaN says that a forecast is missing, or that a score has no value: no fault to stop at
     with jax.debug_nans(False):
-        repaired, scores = repair_and_score_batch(batch.task, padded, levels)
+        repaired, scores = repair_and_score_batch(batch.task, jax.device_put(padded), levels)
     columns: dict[str, Any] = {"task_id": batch.task_ids[:rows]}
     for name, values in vars(jax.device_get(scores)).items():
         kind = SCORES_SCHEMA.field(name).type

@@ -246,14 +246,15 @@ def mean_absolute_scaled_error(
     Args:
         target: true values x, in the target's unit; NaN steps do not count.
         point: forecast of each step, same unit.
-        scale: of the history, `seasonal_error`, same unit. Zero or NaN (a constant history, or
-            one too short) counts as no size: 0 if the forecast is exact, else infinite. fev
-            leaves such a series out.
+        scale: of the history, `seasonal_error`, same unit. Zero, NaN or infinite (a constant
+            history, or one too short) counts as no size: 0 if the forecast is exact, else
+            infinite. fev leaves such a series out.
         mask: False at padding.
 
     Returns:
         A multiple of the scale, no unit.
     """
+    scale = jnp.where(jnp.isfinite(scale), scale, 0.0)
     near_one = scale_of(largest(jnp.isfinite(scale), scale))
     return scaled_error(target, point, Scaled(scaled(scale, near_one), near_one.exponent), mask)
 
