@@ -1,5 +1,8 @@
 """The same tasks, scores and gradients under every setting of JAX that projects choose."""
 
+import tempfile
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +21,7 @@ from whatif_jax import (
     skill_scores,
     with_factors,
 )
+from whatif_jax.export import export
 
 FLAGS = {
     "strict dtype promotion": lambda: jax.numpy_dtype_promotion("strict"),
@@ -74,7 +78,16 @@ def a_gradient():
     return jax.jit(jax.grad(mean))(spec.future_factors)
 
 
-MAKERS = (a_stream_batch, a_suite_batch, a_task, an_evaluation, a_gradient)
+def an_export():
+    """Every byte of the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = load_suite().where(system="epanet", target="pressure_10", k=2, context_pair="C1")
+        out = export(tasks.take(range(4)), Path(folder) / "out", progress=False)
+        files = sorted(path for path in out.rglob("*") if path.is_file())
+        return {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in files}
+
+
+MAKERS = (an_export, a_stream_batch, a_suite_batch, a_task, an_evaluation, a_gradient)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +96,10 @@ def expected():
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize(
+    "flag",
+    [pytest.param(flag, marks=pytest.mark.slow if flag == "no jit" else ()) for flag in FLAGS],
+)
 def test_a_flag_changes_nothing(flag, make, expected):
     """Whole numbers and types to the bit; float32 to rounding (1e-6), as other fusions round."""
     with FLAGS[flag]():

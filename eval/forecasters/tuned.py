@@ -112,7 +112,8 @@ class PairedRegression:
             ValueError: a context below horizon + 32 steps.
         """
         pair_count(history.shape[1], horizon)
-        with jax.enable_x64(True):
+        # pinned, as the pairs are drawn by jax.random
+        with jax.enable_x64(True), jax.threefry_partitionable(True):
             history, known = covariates_first(history, covariates, 0, rows=len(history))
             return _forecast(
                 history,
