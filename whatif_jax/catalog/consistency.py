@@ -65,7 +65,8 @@ def pool_faults(table: Table) -> Iterator[Fault]:
     A direct covariate draws above 1 when the target is to rise and below 1 when it is to fall, an
     inverse one the reverse.
     """
-    pools, groups, said = _table(table.get("pools")), _groups(table), set()
+    pools, groups = _table(table.get("pools")), _groups(table)
+    said: set[str] = set()
     for index, each in enumerate(listed(table, "targets")):
         target = _table(each)
         field = "pool" if "pool" in target else "pools.values"
@@ -84,8 +85,8 @@ def pool_faults(table: Table) -> Iterator[Fault]:
         reason = "a target that events move both ways (or set up_only = true)"
         if up_only:
             reason = f"an up-only target with {' and '.join(given)} covariates"
-        if lacking and (field == "pool" or repr(values) not in said):
-            said.add(repr(values))  # the pools' only once
+        if lacking and field not in said:
+            said |= {field} - {"pool"}  # the pools' only once
             expected = f"at least one value {' and one '.join(lacking)}, for {reason}"
             yield Fault(("targets", index, field), values, expected)
 
