@@ -13,6 +13,7 @@ import whatif_jax.export
 import whatif_jax.suites.freeze
 from tests.command_lines import ANYTHING, arguments, called, refused
 from whatif_jax.cli import main
+from whatif_jax.suites.recipe import read_recipe
 
 PROGRAM = "whatif-jax"
 CHECKOUT = Path(__file__).parents[1]
@@ -49,14 +50,22 @@ RECIPE = '[[systems]]\nname = "epanet"\nfull_targets = {full}\npartial_tasks = {
         (["suite", "build", "--most-seeds=-1"], ["--most-seeds", "-1"]),
         (["suite", "build", "--most-seeds=x"], ["--most-seeds", "'x'"]),
         (["suite", "build", "FOLDER"], ["out: ", "Is a directory"]),
-        (["suite", "build", "FOLDER/name = 1/x"], ["out: ", "Not a directory"]),
+        (["suite", "build", "FOLDER/name = 1/x"], ["out: ", "a file is in the way"]),
         (["suite", "build", "/proc/none/x"], ["out: /proc/none/x"]),
-        (["suite", "build", "--recipe=FOLDER/none"], ["none"]),
-        (["suite", "build", "--recipe=FOLDER/name = 1"], ["name = 1: name: ", "systems: Field"]),
+        (["suite", "build", "--recipe=FOLDER/none"], ["FOLDER/none: No such file", "; expected a"]),
+        (
+            ["suite", "build", "--recipe=FOLDER/name = 1"],
+            ["name = 1: name: 1; expected a string; and systems: missing; exp"],
+        ),
         (["suite", "build", "--recipe=FOLDER/name = "], ["name = : ", "expected TOML"]),
         (["suite", "build", "--recipe=FOLDER/full"], ["full_targets of epanet: 34; expected at"]),
         (["suite", "build", "--recipe=FOLDER/partial"], ["partial_tasks of epanet: 1601; exp"]),
         (["suite", "build", "--recipe=FOLDER/twice"], ["distinct names"]),
+        (
+            ["suite", "define", "own.toml"],
+            ["whatif-v1 (a system", "`whatif-jax describe own.toml`"],
+        ),
+        (["suite", "define", "sumo"], ["'sumo'; expected one of whatif-v1 (a system is printed"]),
         (["export", "out", "--limit=0"], ["--limit", "'0'"]),
         (["export", "out", "--where=k=many"], ["--where: 'k=many'; expected whole numbers"]),
         (["export", "out", "--suite=FOLDER"], ["FOLDER"]),
@@ -110,6 +119,17 @@ def test_a_call_without_a_command_is_its_help():
     code, said = called(main, PROGRAM)
     assert code == 2 and "Traceback" not in said
     assert called(main, PROGRAM, "--help")[0] == 0
+
+
+def test_the_help_of_build_shows_a_recipe_that_can_be_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [PROGRAM, "suite", "build", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    lines = capsys.readouterr().out.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.strip().startswith("name = "))
+    (tmp_path / "own.toml").write_text("\n".join(lines[first : first + 5]))
+    recipe = read_recipe(tmp_path / "own.toml")
+    assert (recipe.name, recipe.systems[0].full_targets) == ("own", 2)
 
 
 COMMANDS = {

@@ -156,7 +156,20 @@ def define_suite(
     typer.echo(path.read_text("utf-8") if scores else definition(name), nl=False)
 
 
-@suite_app.command("build")
+_BUILD = """Enumerate all candidates, draw, verify, and write the manifest of a frozen suite.
+
+A recipe names the suite and, for each system, the composition that its draw must have:
+
+\b
+    name = "own"            # of the suite
+    [\\[systems]]             # one for each system
+    name = "brewery.toml"   # or "epanet"; from the recipe's folder
+    full_targets = 2        # targets that keep all their tasks
+    partial_tasks = 0       # tasks that its partial targets keep
+"""  # \b keeps the lines, and \\[ a bracket
+
+
+@suite_app.command("build", help=_BUILD)
 def build_suite(
     out: Annotated[
         Path | None, typer.Argument(help="Where to write the manifest; printed only if omitted.")

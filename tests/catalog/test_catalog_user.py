@@ -3,26 +3,18 @@
 import shutil
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from tests.catalog_helpers import BREWERY, write_baseline
 from whatif_jax.catalog import builtin_systems, describe, load_system
-
-FOLDER = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture
 def brewery(tmp_path):
     """The worked example with a parquet beside it, in a folder of its own."""
-    path = shutil.copy(FOLDER / "brewery.toml", tmp_path)
-    day = np.arange(2880) / 1440 * 2 * np.pi
-    columns = {
-        "cooling_power": np.float32(5 + np.sin(day)),
-        "tank_temperature": np.float32(14 + 2 * np.cos(day)),
-    }
-    parquet.write_table(pa.table(columns), tmp_path / "brewery.parquet")
+    path = shutil.copy(BREWERY, tmp_path)
+    write_baseline(tmp_path)
     return Path(path)
 
 

@@ -103,6 +103,25 @@ def test_every_row_of_a_response_says_where_it_comes_from(text):
             assert marked or not row[0], row
 
 
+def test_rules_outside_tables_say_where_they_come_from(text):
+    for name in builtin_systems():
+        section = text[text.index(f"### {name}") :].split("\n### ")[0].split("\n## ")[0]
+        for head in ("Setting", "Targets", "Covariates in order", "Bells"):
+            assert f"{head} [P]" in section, (name, head)
+    whole = " ".join(text.split())
+    for rule in ("never changes is out", "replaced by the last seen one", 'is "mean"'):
+        assert f"{rule} [R]" in whole, rule
+
+
+def test_an_added_effect_is_of_a_form_as_the_definition_says(text):
+    rule = "o_c(f) = u (r_c(f) / r_c(1) - 1)"
+    assert rule in text
+    effect = load_system("opendc").target("cpu_utilization_host-0").secondaries[0]
+    assert effect.response.ratio_formula == "f^exponent" and effect.offset_scale == "mean"
+    assert effect.response.constants["exponent"] == -1  # u = M: M (1 / f - 1), as the table says
+    assert "| M (1 / f - 1) |" in text
+
+
 SOURCES = ("whatif_jax", "eval", "simulators", "training", "tests", "notebooks", ".ci")
 TEXTS = (".py", ".md", ".toml", ".glm", ".js", ".ipynb", ".j2", "")
 

@@ -20,17 +20,22 @@ def builtin_systems() -> tuple[str, ...]:
 
 
 def load_system(
-    source: str | os.PathLike[str] | System, *, folder: str | os.PathLike[str] = "."
+    source: str | os.PathLike[str] | System,
+    *,
+    folder: str | os.PathLike[str] = ".",
+    with_baseline: bool = False,
 ) -> System:
     """A system of the package, or one of a user's own.
 
     Args:
         source: a built-in name, the path of a catalog file, or a system, which is handed back.
         folder: what a relative path is relative to.
+        with_baseline: whether to check the parquet of a file of the user's own too, which else is
+            not opened.
 
     Raises:
         CatalogError: neither a built-in name nor a file, or a file that does not hold what it
-            must; names every fault.
+            must, such as a name that a built-in system has; names every fault.
     """
     if isinstance(source, System):
         return source
@@ -40,7 +45,8 @@ def load_system(
     if not path.is_file():
         expected = one_of(_NAMES, str(source)) + ", or the path of a catalog file"
         raise CatalogError([Problem("catalog", "systems", "name", str(source), expected)])
-    return read_system(path)
+    reserved = () if path.resolve().parent == _FOLDER.resolve() else _NAMES
+    return read_system(path, reserved=reserved, with_baseline=with_baseline)
 
 
 @cache

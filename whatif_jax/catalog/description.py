@@ -25,15 +25,16 @@ def describe(name: str | None = None) -> str:
     one built-in system has it, or ``system/target``.
 
     Raises:
-        CatalogError: there is no such system or target, or its file has faults.
+        CatalogError: there is no such system or target, or its file has faults, or the
+            parquet of a file of your own.
     """
     if name is None:
         lines = _overview()
     elif name in builtin_systems() or name.endswith(".toml") or Path(name).is_file():
-        lines = _system(load_system(name))
+        lines = _system(load_system(name, with_baseline=True))
     elif "/" in name:
         system, _, target = name.rpartition("/")
-        lines = _target(load_system(system), target)
+        lines = _target(load_system(system, with_baseline=True), target)
     else:
         lines = _target(_owner(name), name)
     return "\n".join(lines) + "\n"

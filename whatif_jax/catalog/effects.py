@@ -5,7 +5,8 @@ References:
 """
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ValidationInfo, field_validator
@@ -15,7 +16,9 @@ from .errors import one_of
 from .fields import Count, Flag, NotNegative, Positive, Text, float32, must
 from .forms import FORMS, Response
 
-__all__ = ["Effect", "Primary", "Secondary", "WeightRule"]
+__all__ = ["Effect", "Primary", "Secondary", "WeightRule", "taken", "words"]
+
+_WORD = re.compile(r"\{(.*?)\}")
 
 
 class Effect(Sourced):
@@ -162,3 +165,27 @@ class Secondary(Effect):
             note = "; ".join(filter(None, (self.note, f"h = {h}")))
             changes |= {"weight": self.weight_rule.weight(h), "weight_rule": None, "note": note}
         return self.model_copy(update=changes)
+
+
+def words(pattern: str) -> set[str]:
+    """The {word}s of a covariate's name that a target's `where` fills in."""
+    return set(_WORD.findall(pattern))
+
+
+def taken(
+    patterns: Sequence[str] | None,
+    group: str | None,
+    where: Mapping[str, str],
+    groups: Mapping[str, Sequence[str] | None],
+) -> list[str]:
+    """Names of the covariates that an effect takes for a target.
+
+    Args:
+        patterns: its `covariates`; None where it takes a group, or all others.
+        group: its `group`; None where it takes all others.
+        where: the target's words; one without a value stays as it is.
+        groups: of every covariate of the system, by its name.
+    """
+    if patterns is not None:
+        return [_WORD.sub(lambda word: where.get(word[1], word[0]), each) for each in patterns]
+    return [name for name, own in groups.items() if group is None or group in (own or ())]

@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
-from .errors import one_of
+from .errors import nearest, one_of
 from .fields import FrozenMapping, Texts
 
 __all__ = [
@@ -122,6 +122,11 @@ class Entry(BaseModel):
         """The table with defaults put in; faults that no field shows on its own are added."""
         return table
 
+    @classmethod
+    def consequent(cls, table: Table, path: tuple[str | int, ...]) -> bool:
+        """Whether what is missing at that path may be so by another fault of the table alone."""
+        return False
+
     @model_validator(mode="wrap")
     @classmethod
     def _with_all_faults(
@@ -131,10 +136,10 @@ class Entry(BaseModel):
             return handler(table)
         accepted = cls.accepted(table)
         known = {name: value for name, value in table.items() if name in accepted}
+        unknown = {name: value for name, value in table.items() if name not in accepted}
         faults = [
             Fault((name,), value, f"no such field here: {one_of(accepted, name)}")
-            for name, value in table.items()
-            if name not in accepted
+            for name, value in unknown.items()
         ]
         table = cls.prepared(known, info.context or Legend(), faults)
         try:
@@ -147,6 +152,14 @@ class Entry(BaseModel):
                 if kind != "default_factory_not_called":
                     expected = cls._expected(kind, path, value, line.get("ctx", {}))
                     faults.append(Fault(path, value, expected))
+        meant = [nearest(name, accepted) for name in unknown]  # a response has no place of its own
+        slips = {place for name in meant for place in ((name,), ("response", name))}
+        faults = [
+            fault
+            for fault in faults
+            if fault.value is not None
+            or not (fault.path in slips or cls.consequent(table, fault.path))
+        ]
         if faults:
             raise refusal(faults)
         return entry

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["CatalogError", "Problem", "one_of"]
+__all__ = ["CatalogError", "Problem", "nearest", "one_of"]
 
 _LONGEST_VALUE = 100
 _MOST_NAMES = 12
@@ -43,15 +43,20 @@ class CatalogError(ValueError):
         return CatalogError, (self.problems,)
 
 
+def nearest(given: object, names: Iterable[str]) -> str | None:
+    """The name that ``given`` may be a slip of, if any."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(str(given), list(names), n=1)), None)
+
+
 def one_of(names: Iterable[str], given: object = None) -> str:
     """Text that lists the accepted names, led by the one nearest to ``given`` if any is near."""
     accepted = list(names)
     if not accepted:
         return "nothing (there are none)"
-    import difflib
-
-    near = difflib.get_close_matches(given, accepted, n=1) if isinstance(given, str) else []
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(given, accepted) if isinstance(given, str) else None
+    hint = f" (did you mean {near!r}?)" if near else ""
     listed = ", ".join(repr(name) for name in accepted[:_MOST_NAMES])
     if len(accepted) > _MOST_NAMES:
         listed += f" and {len(accepted) - _MOST_NAMES} more"

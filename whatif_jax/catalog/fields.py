@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, StrictBool
 
 __all__ = [
     "Count",
+    "Factors",
     "Flag",
     "FrozenMapping",
     "Name",
@@ -71,6 +72,11 @@ def _number(value: object) -> float:
     raise ValueError("a finite number that float32 can hold")
 
 
+def _are_factors(values: tuple[float, ...]) -> bool:
+    held = {float32(value) for value in values}
+    return bool(held) and min(held) > 0 and 1 not in held and len(held) == len(values)
+
+
 def must(be: str, holds: Callable[[Value], object]) -> AfterValidator:
     """Refuses values of which something does not hold, and says what they must be."""
 
@@ -89,6 +95,9 @@ Texts = Annotated[Mapping[str, Text], AfterValidator(FrozenMapping)]
 Name = Annotated[str, Field(pattern=r"^[^\s/{}]([^/{}\n\r\t]*[^\s/{}])?$")]
 Flag = StrictBool
 Number = Annotated[float, FLOAT32]
+Factors = Annotated[
+    tuple[Number, ...], must("different factors above 0, none of them 1", _are_factors)
+]
 Positive = Annotated[float, Field(gt=0), FLOAT32]
 NotNegative = Annotated[float, Field(ge=0), FLOAT32]
 Share = Annotated[float, Field(ge=0, lt=1), FLOAT32]

@@ -1,34 +1,53 @@
 """From a catalog file to a system, or to an error that names every fault of the file."""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from .entry import KINDS, Legend, Table
+from .entry import KINDS, Legend, Table, listed, names_of
 from .errors import CatalogError, Problem
 from .system import System, SystemTable, resolve_system
 
 __all__ = ["read_system"]
 
 
-def read_system(path: Path) -> System:
-    """Read and check one system's file; the baseline beside it is not opened.
+def read_system(path: Path, *, reserved: Sequence[str] = (), with_baseline: bool = False) -> System:
+    """Read and check one system's file.
+
+    Args:
+        path: the file.
+        reserved: names that the system may not have.
+        with_baseline: whether to check the baseline beside it too, which else is not opened.
 
     Raises:
         CatalogError: the file cannot be read, or has faults: all of them.
     """
     document = _parse(path)
+    problems: list[Problem] = []
     try:
         table = SystemTable.model_validate(document, context=_legend(document))
-        return resolve_system(table, path)
     except ValidationError as error:
-        problems = []
         for line in error.errors(include_url=False):
             entry, field = _place(line["loc"], document)
             expected = str(line["ctx"]["error"])
             problems.append(Problem(path.name, entry, field, line["input"], expected))
-        raise CatalogError(problems) from None
+    name, baseline = document.get("name"), document.get("baseline")
+    if name in reserved:
+        expected = "a name that no built-in system has"
+        problems.append(Problem(path.name, "file", "name", name, expected))
+    if with_baseline and isinstance(baseline, str) and Path(baseline).name:
+        from .series import read_columns  # which imports pyarrow
+
+        targets = [name for each in listed(document, "targets") for name in names_of(each)]
+        names, at = list(dict.fromkeys(targets)), path.parent / baseline
+        steps = None if any(each.field == "steps" for each in problems) else document.get("steps")
+        length = steps if isinstance(steps, int) else None
+        problems += read_columns(path.name, at, names, length)[1]
+    if problems:
+        raise CatalogError(problems)
+    return resolve_system(table, path)
 
 
 def _parse(path: Path) -> Table:

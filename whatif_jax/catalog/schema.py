@@ -13,7 +13,19 @@ from typing import Annotated, Literal, Self
 
 from .effects import Secondary
 from .entry import Fault, Legend, Sourced, Table, listed, merged, repeated
-from .fields import Count, Flag, Name, NotEmpty, NotNegative, Number, Share, Text, Whole, must
+from .fields import (
+    Count,
+    Factors,
+    Flag,
+    Name,
+    NotEmpty,
+    NotNegative,
+    Number,
+    Share,
+    Text,
+    Whole,
+    must,
+)
 
 __all__ = ["Axes", "ContextPair", "Covariate", "Pools", "Setting", "TargetClass"]
 
@@ -125,7 +137,7 @@ class Pools(Sourced):
 
     sources = ("values", "up_only")
 
-    values: tuple[Number, ...]
+    values: Factors
     """Numbers above 0, not 1: the factors, some above 1 and, unless `up_only`, some below."""
     up_only: Flag = False
     """true: events only raise targets; false (the default): they move them both ways."""

@@ -4,6 +4,9 @@ References:
     whatif-v1.md §2, §8.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -11,7 +14,7 @@ import pyarrow.parquet as parquet
 from .errors import CatalogError, Problem
 from .system import System
 
-__all__ = ["read_series"]
+__all__ = ["read_columns", "read_series"]
 
 
 def read_series(system: System) -> dict[str, np.ndarray]:
@@ -21,38 +24,59 @@ def read_series(system: System) -> dict[str, np.ndarray]:
         CatalogError: the file is missing or no whole parquet; or a target has no column, or two,
             or one of another type, of another length or with a value that is not finite.
     """
-    path = system.baseline
+    names = [target.name for target in system.targets]
+    series, problems = read_columns(system.source.name, system.baseline, names, system.steps)
+    if problems:
+        raise CatalogError(problems)
+    return series
 
-    def refuse(entry: str, field: str, value: object, expected: str) -> CatalogError:
-        return CatalogError([Problem(path.name, entry, field, value, expected)])
 
-    if not path.is_file():
-        fault = Problem(system.source.name, "file", "baseline", str(path), "a parquet that exists")
-        raise CatalogError([fault])
+def read_columns(
+    source: str, path: Path, names: Sequence[str], steps: int | None
+) -> tuple[dict[str, np.ndarray], list[Problem]]:
+    """Columns of a baseline, float32 [steps], and all that is wrong with it.
+
+    Args:
+        source: the name of the catalog file, which is at fault where there is no baseline.
+        path: the parquet.
+        names: the targets, each of which has a column.
+        steps: its length, if that is known.
+    """
+    problems: list[Problem] = []
+    series: dict[str, np.ndarray] = {}
+
+    def add(entry: str, field: str, value: object, expected: str) -> None:
+        problems.append(Problem(path.name, entry, field, value, expected))
+
     try:
+        if not path.is_file():
+            fault = Problem(source, "file", "baseline", str(path), "a parquet that exists")
+            return {}, [fault]
         with parquet.ParquetFile(path) as file:
             rows, schema = file.metadata.num_rows, file.schema_arrow
-            for target in system.targets:
-                entry, places = f"target {target.name!r}", schema.get_all_field_indices(target.name)
+            good = []
+            for name in names:
+                places = schema.get_all_field_indices(name)
+                kind = schema.field(places[0]).type if places else None
                 if len(places) != 1:
-                    count = len(places) or None
-                    raise refuse(entry, "column", count, "one float32 column a target")
-                if not pa.types.is_floating(schema.field(places[0]).type):
-                    raise refuse(entry, "type", str(schema.field(places[0]).type), "float32")
-            if rows != system.steps:  # before they are read
-                raise refuse("file", "rows", rows, f"steps = {system.steps}")
-            table = file.read(columns=[target.name for target in system.targets])
-    except CatalogError:
-        raise
+                    expected = "one float32 column a target"
+                    add(f"target {name!r}", "column", len(places) or None, expected)
+                elif not pa.types.is_floating(kind):
+                    add(f"target {name!r}", "type", str(kind), "float32")
+                else:
+                    good.append(name)
+            if steps is not None and rows != steps:
+                add("file", "rows", rows, f"steps = {steps}")
+            else:  # only what is as long as it says
+                table = file.read(columns=good)
+                for name in good:
+                    with np.errstate(over="ignore"):  # infinite, and so refused
+                        series[name] = table.column(name).to_numpy().astype(np.float32)
     except (pa.ArrowException, OSError, ValueError) as error:  # the last of names that are no text
-        raise refuse("file", "content", " ".join(str(error).split()), "a parquet file") from None
-    series = {}
-    for target in system.targets:
-        with np.errstate(over="ignore"):  # infinite, and so refused
-            values = table.column(target.name).to_numpy().astype(np.float32)
+        add("file", "content", " ".join(str(error).split()), "a parquet file")
+    for name, values in series.items():
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
-            entry, expected = f"target {target.name!r}", f"finite values ({len(bad)} are not)"
-            raise refuse(entry, f"row {bad[0]}", float(values[bad[0]]), expected)
-        series[target.name] = values
-    return series
+            expected = f"finite values ({len(bad)} are not)"
+            add(f"target {name!r}", f"row {bad[0]}", float(values[bad[0]]), expected)
+    return series, problems

@@ -4,16 +4,15 @@ References:
     whatif-v1.md §1-§6.
 """
 
-import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from .effects import Primary
-from .entry import Fault, Legend, Sourced, Table, listed, merged, names_of, refusal, repeated
+from .consistency import axes_faults, known_names, pool_faults, reference_faults
+from .entry import Fault, Legend, Sourced, Table, listed, merged, names_of, repeated
 from .errors import CatalogError, Problem, one_of
 from .fields import Count, Flag, FrozenMapping, Name, NotEmpty, Positive, Text, Texts, must
 from .schema import Axes, Covariate, Defaults, Pools, Setting, TargetClass
@@ -69,8 +68,6 @@ class SystemTable(Sourced):
         """Defaults go into covariates and primaries; names are each one's own, and known."""
         for field in ("covariates", "classes", "targets"):
             faults += repeated(table, field)
-        if isinstance(table.get("classes"), list):
-            faults += _class_faults(table)
         defaults = table.get("covariate_defaults", {})
         classes = {name: each for each in listed(table, "classes") for name in names_of(each)}
         put_in = {
@@ -79,7 +76,19 @@ class SystemTable(Sourced):
             "legend": legend.meanings if table.get("legend", {}) == {} else None,
         }
         filled = {name: value for name, value in put_in.items() if value}
-        return super().prepared({**table, **filled}, legend, faults)
+        table = {**table, **filled}
+        faults += [*reference_faults(table), *pool_faults(table), *axes_faults(table)]
+        return super().prepared(table, legend, faults)
+
+    @classmethod
+    def consequent(cls, table: Table, path: tuple[str | int, ...]) -> bool:
+        """What a primary leaves out its class may say, where that is not known."""
+        match path:
+            case ("targets", int(index), "primary", _, *_):
+                target = listed(table, "targets")[index]
+                name = target.get("class") if isinstance(target, dict) else None
+                return name not in (known_names(table, "classes") or ())
+        return False
 
     @field_validator("default_provenance")
     @classmethod
@@ -124,90 +133,27 @@ class System(SystemTable):
 
 
 def resolve_system(table: SystemTable, source: Path) -> System:
-    """The system of a table that was read from a file.
-
-    Raises:
-        ValidationError: with the faults of what the table says in several places.
-    """
+    """The system of a table that was read from a file."""
     classes = {each.name: each for each in table.classes}
-    found: dict[tuple[object, ...], Fault] = {}  # what is a class's or the pools', only once
-    targets = []
-    for index, target in enumerate(table.targets):
-        faults: list[Fault] = []
-        class_ = classes[target.class_name]
-        targets.append(resolve_target(target, class_, table.covariates, table.pools, faults))
-        for fault in faults:
-            place = index if "primary" in fault.path else fault.path
-            path = ("targets", index, *fault.path)
-            found.setdefault((place, repr(fault.value)), fault._replace(path=path))
-    if found:
-        raise refusal(list(found.values()))
+    targets = [
+        resolve_target(target, classes[target.class_name], table.covariates, table.pools)
+        for target in table.targets
+    ]
     changes = {
         "targets": tuple(targets),
         "source": source.absolute(),
         "baseline": Path(os.path.normpath(source.absolute().parent / table.baseline)),
     }
-    system = System.model_construct(**{**dict(table), **changes})
-    if faults := list(_axes_faults(system)):
-        raise refusal(faults)
-    return system
-
-
-def _class_faults(table: Table) -> Iterator[Fault]:
-    """Every target is of a class that is there, and every class is some target's."""
-    classes = [
-        (index, name)
-        for index, each in enumerate(listed(table, "classes"))
-        for name in names_of(each)
-    ]
-    names = [name for _, name in classes]
-    targets = listed(table, "targets")
-    used = [each.get("class") for each in targets if isinstance(each, dict)]
-    for index, target in enumerate(targets):
-        name = target.get("class") if isinstance(target, dict) else None
-        if isinstance(name, str) and name not in names:
-            yield Fault(("targets", index, "class"), name, one_of(names, name))
-    for index, name in classes:
-        if used and name not in used and all(each in names for each in used):
-            yield Fault(("classes", index, "name"), name, "a class that at least one target is of")
+    return System.model_construct(**{**dict(table), **changes})
 
 
 def _with_primary(target: object, classes: Mapping[str, object]) -> object:
-    """The target, with what its class says of the primary; where it has none that is not read."""
+    """The target, with what its class says of the primary."""
     if not isinstance(target, dict) or "primary" not in target:
         return target
     name, primary = target.get("class"), target["primary"]
     if isinstance(primary, list) and len(primary) == 1:
         (primary,) = primary
     class_ = classes.get(name) if isinstance(name, str) else None
-    if isinstance(class_, dict):
-        primary = merged(class_.get("primary_defaults", {}), primary)
-    else:
-        primary = Primary.model_construct()
-    return {**target, "primary": primary}
-
-
-def _axes_faults(system: System) -> Iterator[Fault]:
-    axes = system.axes
-    for target in system.targets:
-        most = len(target.covariates)
-        if max(axes.k) > most:
-            expected = f"at most {most}, the covariates of target {target.name!r} with a response"
-            yield Fault(("axes", "k"), list(axes.k), expected)
-            break
-    free = 1.0 - axes.prefix - axes.end_buffer
-    if free <= 0:
-        shares = [axes.prefix, axes.end_buffer]
-        expected = "two shares that leave room for events"
-        yield Fault(("axes", "prefix and end_buffer"), shares, expected)
-        return
-    length = max(axes.event_lengths)
-    for index, pair in enumerate(axes.contexts):
-        events = max(pair.fewest_events, pair.most_events_longest or 0)
-        context = max(pair.context, math.ceil(events * (length + axes.gap) / free))
-        if context + pair.horizon > system.steps:
-            expected = (
-                f"context + horizon within the {system.steps} steps of the baseline (here "
-                f"{context} + {pair.horizon}, with {events} events of length {length})"
-            )
-            yield Fault(("axes", "contexts", index, "context"), pair.context, expected)
+    defaults = class_.get("primary_defaults", {}) if isinstance(class_, dict) else {}
+    return {**target, "primary": merged(defaults, primary)}

@@ -7,7 +7,7 @@ References:
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..catalog import System, load_system
+from ..catalog import System, builtin_systems, load_system
 from .checks import check_manifest
 from .manifest import AXES, SCHEMA, ManifestError, read_manifest, write_manifest
 from .suite import Suite, TaskBatch
@@ -40,7 +40,10 @@ def definition(name: str = "whatif-v1") -> str:
         ManifestError: the package has no suite of that name.
     """
     if name not in available_suites():
-        raise ManifestError(f"suite: {name!r}; expected one of {', '.join(available_suites())}")
+        expected = f"one of {', '.join(available_suites())}"
+        if str(name).endswith(".toml") or name in builtin_systems():
+            expected += f" (a system is printed by `whatif-jax describe {name}`)"
+        raise ManifestError(f"suite: {name!r}; expected {expected}")
     return (_FOLDER / f"{name}.md").read_text("utf-8")
 
 
