@@ -22,7 +22,7 @@ from ..tasks.spec import is_whole
 from ..tasks.task import realize_batch
 from .buckets import Key, bucket_keys, buckets_of, event_shapes
 from .fingerprint import fingerprint_of
-from .manifest import AXES
+from .manifest import AXES, metadata_of
 from .sampling import stratified
 from .spec_leaves import spec_leaves
 
@@ -99,8 +99,7 @@ class Suite:
     @property
     def metadata(self) -> dict[str, str]:
         """What the manifest says of itself."""
-        found = self.table.schema.metadata or {}
-        return {key.decode(): value.decode() for key, value in found.items()}
+        return metadata_of(self.table)
 
     def where(self, **axes: Any) -> "Suite":
         """The tasks at given values: `suite.where(system="epanet", k=[1, 5], future="novel")`.
