@@ -202,7 +202,11 @@ def export(
         tasks = tasks.sample(sample)
     if limit is not None:
         tasks = tasks.take(range(min(limit, len(tasks))))
-    folder = write(tasks, out, format=format, progress=progress)
+    try:
+        folder = write(tasks, out, format=format, progress=progress)
+    except KeyboardInterrupt as stopped:
+        typer.echo(stopped, err=True)
+        raise typer.Exit(130) from None
     typer.echo(f"{len(tasks):,} tasks in {folder}")
 
 
@@ -242,8 +246,8 @@ def run_app(app: typer.Typer, program: str) -> NoReturn:
             if argument.encode(errors="replace").decode() != argument:
                 raise ValueError(f"argument: {argument!r}; expected text in UTF-8")
         sys.exit(app(standalone_mode=False) or 0)
-    except typer.Abort:
-        sys.exit(1)
+    except typer.Abort:  # interrupted
+        sys.exit(130)
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's: a wrong option, or a call without any
             text = error.format_message()

@@ -49,9 +49,7 @@ def freeze(
     recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
     recipe = read_recipe(recipe_path)
     systems = [load_system(entry.name, folder=recipe_path.parent) for entry in recipe.systems]
-    together = load_systems(
-        systems
-    )  # refuses a name that comes twice, and a broken baseline of any
+    together = load_systems(systems)  # refuses a name that comes twice, and a broken baseline
     for item, entry in zip(systems, recipe.systems, strict=True):
         _refuse_impossible(item, entry, recipe_path)
     if out is not None:
