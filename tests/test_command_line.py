@@ -49,7 +49,7 @@ RECIPE = '[[systems]]\nname = "epanet"\nfull_targets = {full}\npartial_tasks = {
         (["suite", "build", "--most-seeds=-1"], ["--most-seeds", "-1"]),
         (["suite", "build", "--most-seeds=x"], ["--most-seeds", "'x'"]),
         (["suite", "build", "FOLDER"], ["out: ", "Is a directory"]),
-        (["suite", "build", "FOLDER/name = 1/x"], ["out: ", "Not a directory"]),
+        (["suite", "build", "FOLDER/name = 1/x"], ["out: ", "a file is in the way"]),
         (["suite", "build", "/proc/none/x"], ["out: /proc/none/x"]),
         (["suite", "build", "--recipe=FOLDER/none"], ["none"]),
         (["suite", "build", "--recipe=FOLDER/name = 1"], ["name = 1: name: ", "systems: Field"]),

@@ -44,6 +44,7 @@ Where = Annotated[
 
 def parse_where(conditions: list[str]) -> dict[str, list]:
     """`["k=1,5", "system=epanet"]` into keyword arguments of `Suite.where`."""
+    from .catalog.errors import one_of
     from .suites import AXES, SCHEMA
 
     axes: dict[str, list] = {}
@@ -51,8 +52,8 @@ def parse_where(conditions: list[str]) -> dict[str, list]:
         axis, separator, values = condition.partition("=")
         if not separator or not values or axis not in AXES:
             raise ValueError(
-                f"--where: {condition!r}; expected AXIS=VALUE[,VALUE...] with one of the axes "
-                f"{', '.join(AXES)}"
+                f"--where: {condition!r}; expected AXIS=VALUE[,VALUE...], the axis "
+                f"{one_of(AXES, axis)}"
             )
         parsed: list = values.split(",")
         if str(SCHEMA.field(axis).type).startswith("int"):

@@ -183,8 +183,8 @@ def test_where_filters_by_any_axis(suite):
 @pytest.mark.parametrize(
     "axes, message",
     [
-        ({"systems": "epanet"}, "axis 'systems'; expected one of system, target"),
-        ({"system": "epnet"}, "system='epnet'; expected one of"),
+        ({"systems": "epanet"}, "axis 'systems'; expected one of 'system', 'target'"),
+        ({"system": "epnet"}, r"system='epnet'; expected one of 'epanet'.*\(did you mean 'epanet'"),
         ({"k": 6}, "k=6; expected one of"),
     ],
 )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from jax.sharding import Sharding
 
 from ..catalog import System
+from ..catalog.errors import one_of
 from ..tasks import Bucket, Systems, Task, TaskSpec, load_systems, realize
 from ..tasks.forked import refuse_forked
 from ..tasks.spec import is_whole
@@ -115,15 +116,15 @@ class Suite:
         keep, calls = np.ones(len(self), bool), []
         for axis, wanted in axes.items():
             if axis not in AXES:
-                raise ValueError(f"where: axis {axis!r}; expected one of {', '.join(AXES)}")
+                raise ValueError(f"where: axis {axis!r}; expected {one_of(AXES, axis)}")
             if isinstance(wanted, str) or not np.iterable(wanted):
                 wanted = [wanted]
             wanted = list(wanted)
             known = self.whole.column(axis)
             for value in wanted:
                 if not np.any(known == value):
-                    some = np.unique(known)[:40].tolist()
-                    raise ValueError(f"where: {axis}={value!r}; expected one of {some}")
+                    expected = one_of(np.unique(known).tolist(), value)
+                    raise ValueError(f"where: {axis}={value!r}; expected {expected}")
             values = np.asarray(wanted, known.dtype)
             keep &= np.isin(self.column(axis), values)
             said = values.tolist()[0] if len(values) == 1 else values.tolist()
