@@ -161,8 +161,9 @@ def error_table(
     if tasks not in ("same", "common"):
         raise ValueError(f"tasks: {tasks!r}; expected 'same' or 'common'")
     if not isinstance(score_tables, Mapping):
-        given = type(score_tables).__name__
-        raise ValueError(f"score_tables: {given}; expected scores by model name")
+        raise ValueError(
+            f"score_tables: {type(score_tables).__name__}; expected scores by model name"
+        )
     if not score_tables:
         raise ValueError("score_tables: none; expected at least one model")
     tables = {model: _scores(model, given) for model, given in score_tables.items()}
