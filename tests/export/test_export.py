@@ -146,6 +146,7 @@ def test_a_card_says_of_what_suite_its_tasks_are_a_part(tmp_path):
         f"`sample(20, seed=3)`, `take(range(6))` from the {len(suite):,} tasks of `{suite.name}`, "
         f"whose fingerprint is `{suite.fingerprint}`"
     )
+    assert f"\n# A part of {suite.name}\n" in (out / "README.md").read_text("utf-8")
     assert f"6 tasks, part of suite `{suite.name}`" in (out / "README.md").read_text("utf-8")
     assert words in (out / "README.md").read_text("utf-8")
     croissant = json.loads((out / "croissant.json").read_text("utf-8"))

@@ -72,7 +72,7 @@ def card(suite: Suite, form: Format) -> str:
     present = _present(suite)
     parts = [
         _front_matter(suite, form),
-        f"# {suite.name}",
+        f"# {_title(suite)}",
         _INTRODUCTION,
         _identity(suite),
         "## Where it comes from",
@@ -90,6 +90,10 @@ def card(suite: Suite, form: Format) -> str:
         *(_system_section(suite, system) for system in present),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _title(suite: Suite) -> str:
+    return f"A part of {suite.name}" if suite.chosen else suite.name
 
 
 def _identity(suite: Suite) -> str:
@@ -121,7 +125,7 @@ def _is_built_in(suite: Suite) -> bool:
 
 
 def _front_matter(suite: Suite, form: Format) -> str:
-    lines = ["---", f"pretty_name: {json.dumps(suite.name)}"]
+    lines = ["---", f"pretty_name: {json.dumps(_title(suite))}"]
     lines += [f"license: {'apache-2.0' if _is_built_in(suite) else 'other'}"]
     lines += ["task_categories:", "- time-series-forecasting"]
     lines += ["tags:", "- time-series", "- covariates", "- interventions", "configs:"]
