@@ -200,7 +200,7 @@ def list_runs(results: Results = Path("results")) -> None:
 
     for name in FORECASTERS:
         extra, installed = needs(name)
-        state = "" if installed else f"not installed: pip install 'whatif-jax[{extra}]'"
+        state = "" if installed else f"not installed: pip install -e '.[{extra}]'"
         typer.echo(f"{name:24} {state}".rstrip())
     if not results.is_dir():
         typer.echo(f"no runs: {results} is no folder")

@@ -35,7 +35,7 @@ Data = Annotated[
     Path,
     typer.Option(help="folder with opendc/*.parquet and gridlabd/*.tmy2 or *.tmy3"),
 ]
-Baselines = Annotated[Path, typer.Option(help="folder of the baseline files")]
+Folder = Annotated[Path, typer.Option(help="folder of the baseline files")]
 Stall = Annotated[float, typer.Option(help="seconds without progress after which a run is stopped")]
 Keep = Annotated[
     Path | None,
@@ -90,7 +90,7 @@ def _fail(error: SimulatorError) -> None:
 def build(
     system: System,
     data: Data = DATA,
-    baselines: Baselines = CATALOG,
+    baselines: Folder = CATALOG,
     stall: Stall = DEFAULT_STALL_SECONDS,
     keep: Keep = None,
     program: Program = False,
@@ -110,7 +110,7 @@ def build(
 def check(
     system: System,
     data: Data = DATA,
-    baselines: Baselines = CATALOG,
+    baselines: Folder = CATALOG,
     stall: Stall = DEFAULT_STALL_SECONDS,
     keep: Keep = None,
     program: Program = False,

@@ -32,5 +32,5 @@ def missing_simulator(system: str, package: str, error: ImportError) -> Simulato
         system,
         "simulator",
         f"Python package {package!r} cannot be imported ({error})",
-        "it to be installed: pip install 'whatif-jax[simulators]'",
+        "it to be installed: pip install -e '.[simulators]'",
     )

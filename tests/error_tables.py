@@ -1,4 +1,4 @@
-"""Error tables made up for the tests of the aggregation."""
+"""Error tables made up for the tests of comparisons."""
 
 import numpy as np
 from hypothesis import strategies as st

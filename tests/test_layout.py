@@ -12,7 +12,7 @@ import whatif_jax
 PACKAGE = Path(whatif_jax.__file__).parent
 ROOT = PACKAGE.parent
 ROOMS = ("catalog", "tasks", "suites", "evaluation", "comparison", "export")
-SHARED = ("_types", "_xla", "files")
+SHARED = ("_float32", "_types", "_xla", "files")
 PROGRAMS = ("simulators", "training", "eval")
 
 

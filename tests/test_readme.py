@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from whatif_jax import load_system
@@ -24,10 +27,13 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Where a reader would work: it holds the file that the README shows, and nothing else."""
+    """Where a reader would work: it holds the files that the README shows, and their series."""
     folder = tmp_path_factory.mktemp("readme")
-    (toml,) = blocks("toml")
-    (folder / "brewery.toml").write_text(toml, "utf-8")
+    for name, toml in zip(("brewery.toml", "recipe.toml"), blocks("toml"), strict=True):
+        (folder / name).write_text(toml, "utf-8")
+    noise = np.random.default_rng(0).normal(0, 0.1, (2, 2880)).astype(np.float32)
+    columns = {"cooling_power": 5 + noise[0], "tank_temperature": 14 + noise[1]}
+    parquet.write_table(pa.table(columns), folder / "brewery.parquet")
     return folder
 
 
@@ -40,6 +46,7 @@ def test_python(folder):
         "assert loss(weights, held_out) < 0.8 * loss(jnp.zeros(5), held_out)",
         "assert table.num_rows == len(part) > 0",
         "assert skill_scores(errors, reference='naive')[0] == 0",
+        "assert evaluate(make(scale=0.9), part.take([0])).scores.num_rows == 1",
         "assert effect.shape == (128,) and abs(effect).mean() > 0.1",
         "assert abs(task.future - task.future_baseline).mean() > 0.1 * task.future_baseline.mean()",
         "assert own.check(own.batch_at(0)).task.future.shape == (4, 64)",

@@ -1,5 +1,6 @@
 """A user's own system from two files: suite, tasks, stream and the command line, no code."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from whatif_jax import CatalogError, TaskStream, cli, load_suite, load_systems
+from whatif_jax import CatalogError, ManifestError, TaskStream, cli, load_suite, load_systems
 from whatif_jax.suites.freeze import freeze
 from whatif_jax.suites.recipe import read_recipe
 
@@ -51,6 +52,66 @@ def test_freezes_a_suite_of_its_own(suite):
     assert suite.metadata["suite"] == "own"
     assert suite.count("k") == {1: 16, 2: 16}
     assert suite.count("future") == {"novel": 16, "replay": 16}
+
+
+def test_a_suite_of_ones_own_is_called_what_its_recipe_calls_it(folder, suite):
+    shutil.copy(folder / "own.parquet", folder / "another.parquet")
+    again = load_suite(folder / "another.parquet", systems=[folder / "brewery.toml"])
+    assert again.name == suite.name == "own"
+
+
+def changed_constant(folder: Path) -> str:
+    text = (folder / "brewery.toml").read_text("utf-8")
+    (folder / "brewery.toml").write_text(text.replace("exponent = 0.8", "exponent = 0.9"), "utf-8")
+    return "the constants of brewery"
+
+
+def changed_series(folder: Path) -> str:
+    generator = np.random.default_rng(1)
+    columns = {"cooling_power": series(generator), "tank_temperature": series(generator)}
+    parquet.write_table(pa.table(columns), folder / "brewery.parquet")
+    return "the series of brewery"
+
+
+def changed_rows(folder: Path) -> str:
+    table = parquet.read_table(folder / "own.parquet")
+    factors = [[2 * value for value in row] for row in table["future_factors"].to_pylist()]
+    at = table.schema.get_field_index("future_factors")
+    field = table.schema.field(at)
+    changed = table.set_column(at, field, pa.array(factors, field.type))
+    parquet.write_table(changed.replace_schema_metadata(table.schema.metadata),
+                        folder / "own.parquet")  # fmt: skip
+    return "its rows"
+
+
+@pytest.mark.parametrize("change", [changed_constant, changed_series, changed_rows])
+def test_a_frozen_suite_is_refused_once_its_system_is_another(
+    folder, suite, tmp_path, monkeypatch, capsys, change
+):
+    for name in ("brewery.toml", "brewery.parquet", "own.parquet"):
+        shutil.copy(folder / name, tmp_path)
+    what = change(tmp_path)
+    message = (
+        f"fingerprint: own was frozen with {suite.fingerprint} and has [0-9a-f]{{64}} now, "
+        f"since {what} changed; expected"
+    )
+    with pytest.raises(ManifestError, match=message):
+        load_suite(tmp_path / "own.parquet", systems=[tmp_path / "brewery.toml"])
+    code, _, err = run(
+        monkeypatch, capsys, "export", tmp_path / "x", "--suite", tmp_path / "own.parquet",
+        "--system", tmp_path / "brewery.toml",
+    )  # fmt: skip
+    assert (code, err.count("\n"), (tmp_path / "x").exists()) == (2, 1, False)
+    assert re.search(message, err)
+
+
+def test_a_manifest_of_an_own_system_asks_for_its_file(folder, suite):
+    message = (
+        "own.parquet: systems: name = 'brewery'; expected a system of the package, or its catalog "
+        "file: --system FILE, systems=[FILE]"
+    )
+    with pytest.raises(CatalogError, match=f"^{re.escape(message)}$"):
+        load_suite(folder / "own.parquet")
 
 
 def test_its_tasks_follow_its_responses(suite):

@@ -44,6 +44,7 @@ Where = Annotated[
 
 def parse_where(conditions: list[str]) -> dict[str, list]:
     """`["k=1,5", "system=epanet"]` into keyword arguments of `Suite.where`."""
+    from .catalog.errors import one_of
     from .suites import AXES, SCHEMA
 
     axes: dict[str, list] = {}
@@ -51,8 +52,8 @@ def parse_where(conditions: list[str]) -> dict[str, list]:
         axis, separator, values = condition.partition("=")
         if not separator or not values or axis not in AXES:
             raise ValueError(
-                f"--where: {condition!r}; expected AXIS=VALUE[,VALUE...] with one of the axes "
-                f"{', '.join(AXES)}"
+                f"--where: {condition!r}; expected AXIS=VALUE[,VALUE...], the axis "
+                f"{one_of(AXES, axis)}"
             )
         parsed: list = values.split(",")
         if str(SCHEMA.field(axis).type).startswith("int"):
@@ -215,7 +216,11 @@ def export(
         tasks = tasks.sample(sample)
     if limit is not None:
         tasks = tasks.take(range(min(limit, len(tasks))))
-    folder = write(tasks, out, format=format, progress=progress)
+    try:
+        folder = write(tasks, out, format=format, progress=progress)
+    except KeyboardInterrupt as stopped:
+        typer.echo(stopped, err=True)
+        raise typer.Exit(130) from None
     typer.echo(f"{len(tasks):,} tasks in {folder}")
 
 
@@ -255,8 +260,8 @@ def run_app(app: typer.Typer, program: str) -> NoReturn:
             if argument.encode(errors="replace").decode() != argument:
                 raise ValueError(f"argument: {argument!r}; expected text in UTF-8")
         sys.exit(app(standalone_mode=False) or 0)
-    except typer.Abort:
-        sys.exit(1)
+    except typer.Abort:  # interrupted
+        sys.exit(130)
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's: a wrong option, or a call without any
             text = error.format_message()

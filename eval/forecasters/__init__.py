@@ -88,10 +88,10 @@ def make_forecaster(name: str, /, **settings: object) -> "Forecaster":
     parameters = _parameters(name, factory)
     unknown = sorted(set(settings) - set(takes(name)))
     if unknown and all(each.kind is not each.VAR_KEYWORD for each in parameters):
-        raise ValueError(
-            f"settings of {name}: {', '.join(unknown)}; expected some of "
-            f"{', '.join(takes(name)) or 'none'}"
-        )
+        from whatif_jax.catalog.errors import one_of
+
+        expected = one_of(takes(name), unknown[0])
+        raise ValueError(f"settings of {name}: {', '.join(unknown)}; expected {expected}")
     try:
         forecaster = factory(**settings)
     except (ValueError, ImportError, OSError, RuntimeError):
@@ -100,11 +100,12 @@ def make_forecaster(name: str, /, **settings: object) -> "Forecaster":
         *_, last = traceback.extract_tb(error.__traceback__)
         raise ValueError(
             f"model: {name!r}: {type(error).__name__}: {error} (line {last.lineno} of "
-            f"{last.filename}); expected a factory that takes these settings"
+            f"{last.filename}); expected a factory that returns "
+            f"a forecaster and takes these settings"
         ) from error
     if not callable(forecaster):
         raise ValueError(
-            f"model: {name!r} returns {str(forecaster)[:80]!r}; expected a function that returns "
+            f"model: {name!r} returns {str(forecaster)[:80]!r}; expected a factory that returns "
             f"a forecaster"
         )
     return forecaster
@@ -123,7 +124,7 @@ def _parameters(name: str, factory: Callable[..., "Forecaster"]) -> list[inspect
         return list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError) as error:  # what cannot be called, and some of C's functions
         raise ValueError(
-            f"model: {name!r}: {error}; expected a function that returns a forecaster"
+            f"model: {name!r}: {error}; expected a factory that returns a forecaster"
         ) from None
 
 
@@ -131,10 +132,10 @@ def _factory(name: str) -> Callable[..., "Forecaster"]:
     """The factory of a registered forecaster, or of one given as MODULE:FACTORY."""
     module, colon, attribute = FORECASTERS.get(name, name).partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), attribute)):
-        raise ValueError(
-            f"model: {name!r}; expected one of {', '.join(FORECASTERS)}, or MODULE:FACTORY of "
-            f"your own"
-        )
+        from whatif_jax.catalog.errors import one_of
+
+        expected = one_of(FORECASTERS, name)
+        raise ValueError(f"model: {name!r}; expected {expected}, or MODULE:FACTORY of your own")
     if name not in FORECASTERS and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -142,7 +143,10 @@ def _factory(name: str) -> Callable[..., "Forecaster"]:
     except (ModuleNotFoundError, AttributeError) as error:
         if name in FORECASTERS or getattr(error, "name", module) not in (module, attribute):
             raise
-        raise ValueError(f"model: {name!r}: {error}; expected a module and its factory") from None
+        raise ValueError(
+            f"model: {name!r}: {error}; expected a module and its factory, which "
+            f"returns a forecaster"
+        ) from None
     _, paired, features = name.partition("-paired-")
     # by position, so that it is no setting: the name says it
     return functools.partial(factory, features) if name in FORECASTERS and paired else factory

@@ -51,7 +51,7 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        install = f"pip install 'whatif-jax[{extra}]'"
+        install = f"pip install -e '.[{extra}]'"
         if getattr(error, "name", None) in (module, module.partition(".")[0]):
             raise ImportError(f"{module} is not installed; {install}", name=error.name) from error
         raise ImportError(

@@ -1,7 +1,7 @@
 """TS-ICL, through `tsicl`. Its code and its weights are for non-commercial use.
 
 The package wants Python 3.12 and torch below 2.10, so it needs an environment of its own:
-`python3.12 -m venv tsicl && tsicl/bin/pip install 'whatif-jax[eval,tsicl]'`.
+`python3.12 -m venv tsicl && tsicl/bin/pip install -e '.[eval,tsicl]'`.
 
 References:
     Le Naour et al., TS-ICL, arXiv:2606.05878. Paper, Appendix D.1.

@@ -9,7 +9,7 @@ import polars as pl
 from ..report.comparison import Comparison
 from ..report.labels import FUTURES
 from ..report.tables import MODEL, Column, Table
-from .paper_names import is_default
+from .paper_names import PAPERS_SUITE, is_default
 from .resamples import Key, decide, ends, resampled, sets_of, slope
 
 __all__ = ["Finding", "findings", "findings_table"]
@@ -41,10 +41,14 @@ class Finding(NamedTuple):
 def findings(comparison: Comparison, fewest_most: Table) -> list[Finding]:
     """The paper's findings, checked under wQL against naive (or the report's reference).
 
+    None on another suite than the paper's.
+
     Args:
         comparison: the models compared.
         fewest_most: the report's table of that name.
     """
+    if comparison.suite.name != PAPERS_SUITE:
+        return []
     reference = "naive" if "naive" in comparison.references else comparison.references[0]
     few = fewest_most.where(metric="wql", reference=reference)
     skills = _skills(comparison, reference)
@@ -70,7 +74,7 @@ def findings(comparison: Comparison, fewest_most: Table) -> list[Finding]:
             "Novel skill rises with the number of events in the history (in the paper, for every "
             "model but TiRex-2).",
             "The least-squares line of Novel skill on log2 of the number of events rises.",
-            _ends(comparison, "n_events", "{} events"),
+            _ends(comparison, "n_events", "{} event{s}"),
             _rises_with_events(skills),
             per="per doubling",
         ),
@@ -241,7 +245,7 @@ def _finding(
         columns.append(Column("trend", f"Slope {per}", "points", "", ends_of_trend))
     columns.append(Column("holds", "Holds"))
     rows = list(found)
-    table = Table.of_rows(f"finding_{name}", claim, columns, rows, _NOTE)
+    table = Table.of_rows(f"finding_{name}", claim, columns, rows, _NOTE if rows else "")
     return Finding(name, claim, rule, *_verdict(rows), table)
 
 
@@ -266,4 +270,7 @@ def _verdict(rows: Sequence[Row]) -> tuple[str, str]:
 
 def _ends(comparison: Comparison, axis: str, text: str) -> tuple[str, str]:
     values = comparison.suite.column(axis)
-    return text.format(values.min()), text.format(values.max())
+    low, high = (
+        text.format(one, s="" if one == 1 else "s") for one in (values.min(), values.max())
+    )
+    return low, high

@@ -5,7 +5,9 @@ import inspect
 
 from ..report.models import Model
 
-__all__ = ["is_default", "published_name"]
+__all__ = ["PAPERS_SUITE", "is_default", "published_name"]
+
+PAPERS_SUITE = "whatif-v1"  # the one that the paper's figures and findings are of
 
 # What the paper calls forecasters of ours that have another name.
 _NAMES = {"tabpfn-ts": "tabpfn-3.5", "t0": "t0-gamma"}

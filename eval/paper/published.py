@@ -21,7 +21,7 @@ from ..report.comparison import Comparison
 from ..report.labels import FUTURES
 from ..report.models import Model
 from ..report.tables import MODEL, Column, Kind, Table
-from .paper_names import is_default, published_name
+from .paper_names import PAPERS_SUITE, is_default, published_name
 
 __all__ = ["load_published", "paper_tables"]
 
@@ -51,7 +51,7 @@ def paper_tables(comparison: Comparison, tables: Mapping[str, Table]) -> list[Ta
         tables that have at least one figure of both; none where naive was not run or the suite is
         not the paper's.
     """
-    if "naive" not in comparison.references or comparison.suite.name != "whatif-v1":
+    if "naive" not in comparison.references or comparison.suite.name != PAPERS_SUITE:
         return []
     beside = _Beside(comparison, tables)
     found = [beside.skills_table(), _tasks_table(comparison), beside.seconds_table()]

@@ -4,4 +4,4 @@ from importlib.util import find_spec
 
 for _module in ("jinja2", "matplotlib", "polars"):
     if find_spec(_module) is None:
-        raise ImportError(f"{_module} is not installed; pip install 'whatif-jax[eval]'")
+        raise ImportError(f"{_module} is not installed; pip install -e '.[eval]'")

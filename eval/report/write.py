@@ -73,7 +73,8 @@ def _write(
     progress("findings")
     found = findings(comparison, tables["fewest_most"])
     paper = paper_tables(comparison, tables)
-    for table in (*tables.values(), *paper, findings_table(found), *(one.table for one in found)):
+    listed = [findings_table(found), *(one.table for one in found)] if found else []
+    for table in (*tables.values(), *paper, *listed):
         write_csv(table, out / "tables")
     pictures = draw_figures(comparison, tables, out / "figures", progress)
     progress("task browser")
@@ -121,17 +122,19 @@ def _sections(
         folded = picture is not None and table.name != "leaderboard"
         return Section(name, table.title, "", picture, [table], folded=folded)
 
+    title = "The paper's findings, in these results"
     text = "Under wQL; the rules are applied to the numbers of this report. Open one for them."
     sections = [
         section(tables["leaderboard"]),
-        Section("findings", "The paper's findings, in these results", text, findings=found),
+        *([Section("findings", title, text, findings=found)] if found else []),
         *(section(one) for name, one in tables.items() if name not in ("leaderboard", "runs")),
     ]
     if "coverage" not in tables:
         text = "Every model here gives a point forecast, scored at level 0.5 alone."
         sections.append(Section("coverage", "Quantile coverage", text))
-    text = "Needs results of naive on whatif-v1, the suite that the paper's figures are of."
-    sections.append(Section("paper", "Paper and ours", "" if paper else text, tables=paper))
+    if found:  # it is the paper's suite
+        text = "Needs results of naive."
+        sections.append(Section("paper", "Paper and ours", "" if paper else text, tables=paper))
     if browser:
         text = "Both futures of histories whose forecasts were kept."
         sections.append(Section("browser", "Task browser", text))

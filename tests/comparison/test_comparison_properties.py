@@ -132,7 +132,7 @@ def test_leaderboard_without_a_key_and_of_one_model():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"model 'ridge'; expected one of naive, m1"):
+    with pytest.raises(ValueError, match=r"model 'ridge'; expected one of 'naive', 'm1'"):
         skill_scores(table_of([[1, 2]]), "ridge")
     with pytest.raises(ValueError, match="wql of 'm1' on task 1: nan; expected"):
         table_of([[1, 2], [1, np.nan]])

@@ -4,8 +4,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from whatif_jax import load_suite
-from whatif_jax.comparison import ComparisonError, error_table, fewest_most, leaderboard, skill_by
+from whatif_jax import load_suite, root_key
+from whatif_jax.comparison import (
+    ComparisonError,
+    bootstrap,
+    error_table,
+    fewest_most,
+    leaderboard,
+    pairwise_win_rates,
+    skill_by,
+    skill_scores,
+    win_rates,
+)
+from whatif_jax.evaluation import Evaluation
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +132,41 @@ def test_refused_tables(suite):
         error_table({"a": good}, suite, tasks="all")
     with pytest.raises(ValueError, match="score_tables: none"):
         error_table({}, suite)
+    with pytest.raises(ValueError, match="score_tables: Evaluation; expected scores by model"):
+        error_table(Evaluation(good, good), suite)
+    with pytest.raises(ValueError, match="scores of 'a': list; expected what `evaluate` returns"):
+        error_table({"a": good.to_pylist()}, suite)
+
+
+def test_what_evaluate_returns_is_taken_whole(suite):
+    tables = {"naive": scores(suite, [0, 1]), "linear": scores(suite, [0, 1], seed=1)}
+    given = {name: Evaluation(table, table) for name, table in tables.items()}
+    np.testing.assert_array_equal(
+        error_table(given, suite).errors, error_table(tables, suite).errors
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        skill_scores, win_rates, pairwise_win_rates, leaderboard,
+        lambda table: leaderboard(table, key=root_key(0)),
+        lambda table: skill_by(table, "future"),
+        lambda table: fewest_most(table, "linear"),
+        lambda table: bootstrap(table, skill_scores, key=root_key(0)),
+    ],
+)  # fmt: skip
+def test_scores_are_no_error_table(suite, call):
+    with pytest.raises(ValueError, match=r"^table: dict; expected an ErrorTable, as error_table"):
+        call({"naive": scores(suite, [0, 1])})
+
+
+def test_a_table_is_printed_in_one_line_and_names_the_nearest_model(suite):
+    tables = {"naive": scores(suite), "linear": scores(suite, seed=1)}
+    table = error_table(tables, suite, "mase")
+    assert repr(table) == "ErrorTable(mase on 37,665 tasks: naive, linear)"
+    with pytest.raises(ValueError, match=r"model 'nave'; .*\(did you mean 'naive'\?\)"):
+        skill_scores(table, reference="nave")
 
 
 def test_targets_compared_in_the_papers_table_14(suite):

@@ -54,9 +54,9 @@ def test_no_axes_is_all_tasks():
 
 
 def test_unknown_axis():
-    with pytest.raises(ValueError, match="axis 'colour'; expected one of system, target"):
+    with pytest.raises(ValueError, match="axis 'colour'; expected one of 'system', 'target'"):
         skill_by(random_table(), ("k", "colour"))
-    with pytest.raises(ValueError, match="model 'x'; expected one of naive, m1"):
+    with pytest.raises(ValueError, match="model 'x'; expected one of 'naive', 'm1'"):
         skill_by(random_table(models=2), "k").of("x")
 
 

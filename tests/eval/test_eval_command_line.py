@@ -41,14 +41,19 @@ def own(text: str) -> str:
             for model in ("xgboost", "xgboost-paired-z")
             for value, said in (("null", "None"), ("1.5", "1.5"), ("-1", "-1"), ("x", "'x'"))
         ),
-        (["--model=math:sqrt"], ["model: 'math:sqrt': TypeError: ", "expected a factory"]),
-        (["--model=os:sep"], ["model: 'os:sep': ", "expected a function that returns a forec"]),
-        (["--model=os:getcwd"], ["model: 'os:getcwd' returns '/", "expected a function that"]),
+        (
+            ["--model=math:sqrt"],
+            ["model: 'math:sqrt': TypeError: ", "expected a factory that returns"],
+        ),
+        (["--model=os:sep"], ["model: 'os:sep': ", "expected a factory that returns a forec"]),
+        (["--model=os:getcwd"], ["model: 'os:getcwd' returns '/", "expected a factory that"]),
         (["--model=builtins:dict"], ["model: 'builtins:dict'"]),
-        (["--model=..eval:x"], ["model: '..eval:x'; expected one of naive"]),
-        (["--model=eval.:x"], ["model: 'eval.:x'; expected one of naive"]),
+        (["--model=..eval:x"], ["model: '..eval:x'; expected one of 'naive'"]),
+        (["--model=eval.:x"], ["model: 'eval.:x'; expected one of 'naive'"]),
         ([own("make_unset"), "--set=needed=[1]"], ["make_unset': TypeError", "run_helpers.py"]),
         ([own("make_unset")], ["make_unset': TypeError: ", "'needed'"]),
+        # a forecaster itself
+        ([own("around")], ["TypeError: ", "expected a factory that returns a forecaster"]),
         (["--model=naive", "--jobs=0"], ["jobs: 0; expected a number of processes up to"]),
         (["--model=naive", "--jobs=1000000"], ["jobs: 1000000; expected a number of processes"]),
         (["--model=naive", "--jobs=-2"], ["--jobs", "'-2'"]),
@@ -59,7 +64,7 @@ def own(text: str) -> str:
         (["--model=naive", "--keep-forecasts=-1"], ["--keep-forecasts", "'-1'"]),
         ([own("make"), "--max-cost=nan"], ["--max-cost"]),
         ([own("make"), "--max-cost=inf"], ["--max-cost: inf; expected a finite number"]),
-        (["--model=naive", "--results=file"], ["results: file", "Not a directory"]),
+        (["--model=naive", "--results=file"], ["results: file", "a file is in the way"]),
         (["--model=naive", "--system=none.toml"], ["none.toml"]),
         ([], ["--model"]),
     ],

@@ -73,14 +73,17 @@ def test_a_dry_run_counts_tasks_batches_shapes_and_cost_and_writes_nothing(tmp_p
 def test_refuses_by_name_with_what_is_known(capsys, monkeypatch, tmp_path):
     run = ["run", f"--results={tmp_path}"]
     for more, parts in (
-        (["--model=nayve"], ["model: 'nayve'", *FORECASTERS, "MODULE:FACTORY"]),
+        (["--model=nayve"], ["model: 'nayve'", "did you mean 'naive'", "MODULE:FACTORY"]),
         (["--model=no_such_module:make"], ["model: 'no_such_module:make': No module"]),
         ([f"--model={MODULE}:no_such"], ["model: ", "no_such"]),
-        (["--model=ridge", "--set=alfa=1"], ["settings of ridge: alfa; expected", "alpha"]),
+        (["--model=xgboost", "--set=sed=1"], ["of xgboost: sed; expected", "did you mean 'seed'"]),
+        (["--model=naive", "--set=alpha=1"], ["settings of naive: alpha; expected nothing"]),
+        (["--model=naive", "--where=sistem=epanet"], ["--where: ", "did you mean 'system'"]),
+        (["--model=naive", "--where=system=epanett"], ["where: ", "did you mean 'epanet'"]),
         (["--model=naive", "--set=alpha"], ["--set: 'alpha'; expected KEY=VALUE"]),
         (["--model=naive", "--max-cost=1"], ["--max-cost: naive costs nothing"]),
         (["--model=naive", "--where=colour=1"], ["--where: 'colour=1'", "context_pair"]),
-        (["--model=naive", "--where=k=9"], ["k=9", "[1, 2, 3, 4, 5]"]),
+        (["--model=naive", "--where=k=9"], ["k=9", "one of 1, 2, 3, 4, 5"]),
         (["--model=naive", "--suite=other"], ["other", "whatif-v1"]),
         (["--model=naive", "--dask=tcp://127.0.0.1:1"], ["dask: naive computes whole batches"]),
     ):
@@ -127,16 +130,16 @@ def test_a_package_that_is_missing_is_listed_with_its_extra(monkeypatch, tmp_pat
     monkeypatch.setitem(NEEDS, "xgboost", ("no_such_package", "xgboost"))
     said = call("list", f"--results={tmp_path / 'none'}").stdout
     for name in ("xgboost", "xgboost-paired-z"):
-        assert re.search(
-            rf"^{name} +not installed: pip install 'whatif-jax\[xgboost\]'$", said, re.M
-        )
+        assert re.search(rf"^{name} +not installed: pip install -e '\.\[xgboost\]'$", said, re.M)
     assert "naive\n" in said and "is no folder" in said
 
 
 def test_own_factories_take_settings_by_name():
     assert takes(f"{MODULE}:make") == ["api_key", "max_cost", "spread"]
     assert make_forecaster(f"{MODULE}:make", spread=0.3).settings["spread"] == 0.3
-    with pytest.raises(ValueError, match="make: width; expected some of api_key, max_cost, spread"):
+    with pytest.raises(
+        ValueError, match="make: width; expected one of 'api_key', 'max_cost', 'spread'"
+    ):
         make_forecaster(f"{MODULE}:make", width=1)
     # a setting may have any name; what a registered name stands for is none
     assert {"model", "name"} <= set(takes("llm"))

@@ -108,6 +108,7 @@ def test_manifest_lists_every_file(whole):
     assert manifest["format"] == "parquet"
     assert manifest["suite"] == {
         "name": "small",
+        "chosen": [],
         "fingerprint": small_suite().fingerprint,
         "tasks": len(small_suite()),
     }
@@ -127,11 +128,29 @@ def test_card(whole):
     assert text.startswith("---\n")
     for words in (small_suite().fingerprint, "Fermentation tank", "`history_covariates`",
                   "| `coolant_flow` | 12 | L/min | step |", "novel:", "license: other",
-                  "1800 s", f"{len(small_suite()):,} tasks"):  # fmt: skip
+                  "1800 s", f"{len(small_suite()):,} tasks",
+                  "`whatif-jax describe brewery.toml`"):  # fmt: skip
         assert words in text, words
+    assert "C1" not in text and "1 to 5" not in text  # names of other systems' axes
     # Systems of the user's are neither the paper's nor ours to license.
     assert "WhatIf-Bench" not in text
     assert "Apache" not in text
+
+
+def test_a_card_says_of_what_suite_its_tasks_are_a_part(tmp_path):
+    suite = small_suite()
+    part = suite.where(system="brewery", k=[1, 2]).sample(20, seed=3).take(range(6))
+    out = write(part, tmp_path / "out")
+    words = (
+        f"`{part.fingerprint}`; chosen by `where(system='brewery', k=[1, 2])`, "
+        f"`sample(20, seed=3)`, `take(range(6))` from the {len(suite):,} tasks of `{suite.name}`, "
+        f"whose fingerprint is `{suite.fingerprint}`"
+    )
+    assert f"\n# A part of {suite.name}\n" in (out / "README.md").read_text("utf-8")
+    assert f"6 tasks, part of suite `{suite.name}`" in (out / "README.md").read_text("utf-8")
+    assert words in (out / "README.md").read_text("utf-8")
+    croissant = json.loads((out / "croissant.json").read_text("utf-8"))
+    assert words.partition("; ")[2] in croissant["description"]
 
 
 def test_card_tells_the_papers_from_ours():

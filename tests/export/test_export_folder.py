@@ -93,6 +93,11 @@ def test_another_suite_is_refused_by_both_fingerprints(tmp_path):
         write(tiny(9), out)
     assert tiny(8).fingerprint in str(caught.value)
     assert tiny(9).fingerprint in str(caught.value)
+    where = "where(context=256, system='brewery')"
+    assert f"small.{where}.take(range(9)) (9 tasks, fingerprint " in str(caught.value)
+    assert f"an export of small.{where}.take(range(8)) (8 tasks, " in str(caught.value)
+    again = tiny(16).take([1, 2]).whole.take(tiny(8).table.column("task_id").to_numpy())
+    assert write(again, out) == out  # the same tasks, chosen otherwise
     with pytest.raises(ExportError, match=r"format: 'fev', but .* 'parquet'"):
         write(tiny(8), out, format="fev")
     with pytest.raises(ExportError, match=r"settings\.batch_size: 7, but .* 12"):
@@ -182,7 +187,7 @@ def test_other_files_are_not_mixed_with(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(ExportError, match=r"holds thesis\.tex and no export; expected a new or"):
         write(tiny(), tmp_path)
-    with pytest.raises(ExportError, match=r"thesis\.tex: File exists; expected a place"):
+    with pytest.raises(ExportError, match=r"thesis\.tex: a file is in the way; expected a"):
         write(tiny(), tmp_path / "thesis.tex")
 
 

@@ -125,5 +125,5 @@ def test_refusal_keeps_its_four_parts_across_processes(write_module, tmp_path):
 
 def test_missing_simulator_names_the_extra():
     error = missing_simulator("epanet", "wntr", ImportError("no module named six"))
-    assert "pip install 'whatif-jax[simulators]'" in str(error)
+    assert "pip install -e '.[simulators]'" in str(error)
     assert "six" in str(error)

@@ -1,6 +1,7 @@
 """The frozen suite: its composition, its rows, its values, and how it iterates."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+import whatif_jax.catalog
 import whatif_jax.suites
 from tests.oracle.drawn_numbers import check_drawn_numbers, check_pair
 from tests.oracle.reference import reference_task, verify
 from tests.rows import assert_close, realized
 from whatif_jax import ManifestError, available_suites, load_suite
 from whatif_jax.suites import SCHEMA, write_manifest
+from whatif_jax.suites.fingerprint import frozen_values
 from whatif_jax.tasks.task import realize_batch
 
 
@@ -85,6 +88,7 @@ def test_iterating_the_whole_suite_compiles_at_most_forty_programs():
     # counted where XLA compiles, in a process of its own: every program, whoever asks for it
     script = """
 import json
+import shutil
 import jax
 from whatif_jax import load_suite
 programs = []
@@ -179,8 +183,8 @@ def test_where_filters_by_any_axis(suite):
 @pytest.mark.parametrize(
     "axes, message",
     [
-        ({"systems": "epanet"}, "axis 'systems'; expected one of system, target"),
-        ({"system": "epnet"}, "system='epnet'; expected one of"),
+        ({"systems": "epanet"}, "axis 'systems'; expected one of 'system', 'target'"),
+        ({"system": "epnet"}, r"system='epnet'; expected one of 'epanet'.*\(did you mean 'epanet'"),
         ({"k": 6}, "k=6; expected one of"),
     ],
 )
@@ -363,3 +367,24 @@ def test_rows_that_are_no_tasks_are_refused(suite, tmp_path, column, change, exp
     write_manifest(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "a.parquet", {})
     with pytest.raises(ManifestError, match=f"^task 1: {column} is .*{expected}"):
         load_suite(tmp_path / "a.parquet")
+
+
+def test_the_package_keeps_what_its_suite_was_frozen_with(suite):
+    path = Path(whatif_jax.suites.__file__).parent / "whatif-v1.json"
+    kept = frozen_values(suite.table, suite.catalog, suite.systems)
+    assert json.loads(path.read_text("utf-8")) == kept
+    assert kept["fingerprint"] == suite.fingerprint
+
+
+def test_a_changed_system_of_a_built_in_name_is_no_part_of_the_frozen_suite(suite, tmp_path):
+    folder = Path(whatif_jax.catalog.__file__).parent
+    shutil.copy(folder / "gridlabd.parquet", tmp_path)
+    text = (folder / "gridlabd.toml").read_text("utf-8")
+    (tmp_path / "gridlabd.toml").write_text(text, "utf-8")
+    assert load_suite(systems=[tmp_path / "gridlabd.toml"]).fingerprint == suite.fingerprint
+    changed = text.replace("base = 10.0", "base = 11.0")
+    assert changed != text
+    (tmp_path / "gridlabd.toml").write_text(changed, "utf-8")
+    message = f"frozen with {suite.fingerprint}.* since the constants of gridlabd changed"
+    with pytest.raises(ManifestError, match=message):
+        load_suite(systems=[tmp_path / "gridlabd.toml"])

@@ -48,6 +48,12 @@ def test_a_step_is_a_pure_function_of_key_and_step(stream, systems):
     assert equal(from_key.batch_at(0).spec, forward[0].spec)
 
 
+def test_a_stream_is_printed_in_one_line(stream):
+    assert repr(stream) == (
+        "TaskStream(8 tasks a batch of 512 + 64 steps: opendc, gridlabd, epanet, sumo)"
+    )
+
+
 def test_iteration_resumes_without_repeating_or_skipping(stream):
     whole = list(itertools.islice(stream.iterate(), 5))
     parts = [*stream.iterate(0, 2), *stream.iterate(2, 5)]

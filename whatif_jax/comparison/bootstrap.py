@@ -16,7 +16,7 @@ import numpy as np
 
 from .._types import Array, PRNGKeyArray
 from ..tasks.keys import as_threefry, is_key, random_words
-from .error_table import ErrorTable
+from .error_table import ErrorTable, check_table
 from .statistic import MeanStatistic, Statistic, parts_of
 
 __all__ = [
@@ -90,6 +90,7 @@ def bootstrap_all(
     level: float = 0.95,
 ) -> dict[str, Interval]:
     """Several statistics on the same resamples, which are drawn once. See `bootstrap`."""
+    check_table(table)
     check_level(level)
     groups = clusters(table, by)
     drawn = resample_counts(int(groups.max()) + 1, resamples, key=key)

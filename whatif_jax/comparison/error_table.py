@@ -11,10 +11,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from ..catalog.errors import one_of
+from ..evaluation import Evaluation
 from ..suites import Suite
 from ..suites.manifest import AXES
 
-__all__ = ["METRICS", "ComparisonError", "ErrorTable", "error_table"]
+__all__ = ["METRICS", "ComparisonError", "ErrorTable", "check_table", "error_table"]
 
 # Errors of a scores table that models are compared by: never NaN, smaller is better.
 METRICS = ("wql", "wape", "mase", "rmse")
@@ -78,6 +80,9 @@ class ErrorTable:
     def __len__(self) -> int:
         return len(self.task_ids)
 
+    def __repr__(self) -> str:
+        return f"ErrorTable({self.metric} on {len(self):,} tasks: {', '.join(self.models)})"
+
     def index(self, model: str) -> int:
         """Column of a model.
 
@@ -85,7 +90,7 @@ class ErrorTable:
             ValueError: no such model.
         """
         if model not in self.models:
-            raise ValueError(f"model {model!r}; expected one of {', '.join(self.models)}")
+            raise ValueError(f"model {model!r}; expected {one_of(self.models, model)}")
         return self.models.index(model)
 
     def column(self, model: str) -> np.ndarray:
@@ -99,7 +104,7 @@ class ErrorTable:
             ValueError: no such axis.
         """
         if name not in self.axes:
-            raise ValueError(f"axis {name!r}; expected one of {', '.join(self.axes)}")
+            raise ValueError(f"axis {name!r}; expected {one_of(self.axes, name)}")
         return self.axes[name]
 
     def take(self, rows: np.ndarray) -> "ErrorTable":
@@ -123,8 +128,17 @@ class ErrorTable:
         )
 
 
+def check_table(table: object) -> None:
+    """Refuse what is no error table; ValueError."""
+    if not isinstance(table, ErrorTable):
+        raise ValueError(
+            f"table: {type(table).__name__}; expected an ErrorTable, as error_table(...) makes it "
+            f"from scores"
+        )
+
+
 def error_table(
-    score_tables: Mapping[str, pa.Table],
+    score_tables: Mapping[str, pa.Table | Evaluation],
     suite: Suite,
     metric: str = "wql",
     tasks: Literal["same", "common"] = "same",
@@ -132,7 +146,7 @@ def error_table(
     """Put the scores of several models beside each other, or refuse to.
 
     Args:
-        score_tables: scores tables of `evaluate` by model name.
+        score_tables: what `evaluate` returns, or its scores, by model name.
         suite: the suite they were scored on. A filtered one keeps its own tasks alone.
         metric: one of `METRICS`.
         tasks: "same" refuses models scored on different tasks; "common" keeps what all have.
@@ -146,9 +160,14 @@ def error_table(
         raise ValueError(f"metric: {metric!r}; expected one of {', '.join(METRICS)}")
     if tasks not in ("same", "common"):
         raise ValueError(f"tasks: {tasks!r}; expected 'same' or 'common'")
+    if not isinstance(score_tables, Mapping):
+        raise ValueError(
+            f"score_tables: {type(score_tables).__name__}; expected scores by model name"
+        )
     if not score_tables:
         raise ValueError("score_tables: none; expected at least one model")
-    facts = {model: _metadata(model, table) for model, table in score_tables.items()}
+    tables = {model: _scores(model, given) for model, given in score_tables.items()}
+    facts = {model: _metadata(model, table) for model, table in tables.items()}
     for field in ("fingerprint", "metric_version"):
         _same(field, {model: known[field] for model, known in facts.items()})
     if metric == "wql":
@@ -168,7 +187,7 @@ def error_table(
     order = np.argsort(suite_ids, kind="stable")
     columns = {
         model: _column(model, table, metric, suite, suite_ids[order])
-        for model, table in score_tables.items()
+        for model, table in tables.items()
     }
     task_ids = _shared_tasks({model: ids for model, (ids, _, _) in columns.items()}, tasks)
     errors, imputed = [], []
@@ -178,7 +197,7 @@ def error_table(
         imputed.append(replaced[rows])
     rows = order[np.searchsorted(suite_ids, task_ids, sorter=order)]
     return ErrorTable(
-        models=tuple(score_tables),
+        models=tuple(tables),
         task_ids=task_ids,
         errors=np.stack(errors, axis=1),
         metric=metric,
@@ -187,6 +206,15 @@ def error_table(
         axes={name: suite.column(name)[rows] for name in AXES if name != "task_id"},
         imputed=np.stack(imputed, axis=1),
     )
+
+
+def _scores(model: str, given: pa.Table | Evaluation) -> pa.Table:
+    table = given.scores if isinstance(given, Evaluation) else given
+    if not isinstance(table, pa.Table):
+        raise ValueError(
+            f"scores of {model!r}: {type(given).__name__}; expected what `evaluate` returns"
+        )
+    return table
 
 
 def _metadata(model: str, table: pa.Table) -> dict[str, str]:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._types import PRNGKeyArray
+from ..catalog.errors import one_of
 from .bootstrap import By, check_level, clusters, percentiles, resample_counts, resampled_means
-from .error_table import ErrorTable
+from .error_table import ErrorTable, check_table
 from .skill import log_ratios, skill_of
 
 __all__ = [
@@ -74,7 +75,7 @@ class GroupedSkill:
     def of(self, model: str) -> np.ndarray:
         """Skill of one model, [G]."""
         if model not in self.models:
-            raise ValueError(f"model {model!r}; expected one of {', '.join(self.models)}")
+            raise ValueError(f"model {model!r}; expected {one_of(self.models, model)}")
         return self.estimate[:, self.models.index(model)]
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -120,6 +121,7 @@ def skill_by(
         ValueError: no such axis or model, or bad options; with a key, so many groups that their
             resampled skills would not fit into memory.
     """
+    check_table(table)
     names = _names(axes)
     groups, members = _members(table, names)
     logs = log_ratios(table, reference)
@@ -233,6 +235,7 @@ def fewest_most(
     Raises:
         ValueError: no such model, or an axis that tasks of a cell do not share.
     """
+    check_table(table)
     names = _names(axes)
     for name in names:
         if name not in CELL:

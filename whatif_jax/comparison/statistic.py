@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .error_table import ErrorTable
+from .error_table import ErrorTable, check_table
 
 __all__ = ["MeanStatistic", "Statistic", "mean_statistic", "parts_of"]
 
@@ -42,6 +42,7 @@ def mean_statistic(finish: Callable[[np.ndarray], np.ndarray]) -> Callable[[Stat
     def decorate(contributions: Statistic) -> Statistic:
         @functools.wraps(contributions)
         def statistic(table: ErrorTable, *arguments: Any, **options: Any) -> np.ndarray:
+            check_table(table)
             return finish(contributions(table, *arguments, **options).mean(axis=0))
 
         _PARTS[statistic] = MeanStatistic(contributions, finish)

@@ -22,10 +22,11 @@ PAPER = "WhatIf-Bench: Benchmarking Intervention-Aware Time Series Forecasting"
 APACHE = "https://www.apache.org/licenses/LICENSE-2.0"
 
 _INTRODUCTION = """\
-Forecasting tasks with covariates that are known ahead. The target is a series from a simulator; in
-its history, **events** multiplied some covariates by factors and the target responded. A last event
-fills the whole future: in a **replay** task it has the factors of one of the past events, in a
-**novel** task factors beyond all of them. The two futures of one history are a pair."""
+Forecasting tasks with covariates that are known ahead. The target is an intervention-free
+series to which **events** were added: in its history they multiplied some covariates by factors and
+the target responded. A last event fills the whole future: in a **replay** task it has the factors
+of one of the past events, in a **novel** task factors beyond all of them. The two futures of one
+history are a pair."""
 
 _BUILT_IN = f"""\
 This is an independent implementation of the benchmark that a paper describes
@@ -51,7 +52,7 @@ def about(suite: Suite) -> dict[str, Any]:
         "name": suite.name,
         "description": (
             f"{len(suite):,} forecasting tasks with known future covariates under replayed and "
-            f"novel interventions ({titles}); suite fingerprint {suite.fingerprint}."
+            f"novel interventions ({titles}); fingerprint {suite.fingerprint}{_whole(suite)}."
         ),
         "licence": APACHE if built_in else None,
         "cite_as": PAPER if built_in else None,
@@ -71,7 +72,7 @@ def card(suite: Suite, form: Format) -> str:
     present = _present(suite)
     parts = [
         _front_matter(suite, form),
-        f"# {suite.name}",
+        f"# {_title(suite)}",
         _INTRODUCTION,
         _identity(suite),
         "## Where it comes from",
@@ -91,10 +92,26 @@ def card(suite: Suite, form: Format) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _title(suite: Suite) -> str:
+    return f"A part of {suite.name}" if suite.chosen else suite.name
+
+
 def _identity(suite: Suite) -> str:
+    part = "part of suite" if suite.chosen else "suite"
     return (
-        f"{len(suite):,} tasks. Suite `{suite.name}`, fingerprint (SHA-256 of all values that "
-        f"determine the tasks):\n`{suite.fingerprint}`"
+        f"{len(suite):,} tasks, {part} `{suite.name}`. Fingerprint (SHA-256 of all values that "
+        f"determine the tasks):\n`{suite.fingerprint}`{_whole(suite)}"
+    )
+
+
+def _whole(suite: Suite) -> str:
+    """Of a part of a suite, what it is a part of and how it was chosen."""
+    if not suite.chosen:
+        return ""
+    whole = suite.whole
+    return (
+        f"; chosen by {', '.join(f'`{call}`' for call in suite.chosen)} from the {len(whole):,} "
+        f"tasks of `{whole.name}`, whose fingerprint is `{whole.fingerprint}`"
     )
 
 
@@ -108,7 +125,7 @@ def _is_built_in(suite: Suite) -> bool:
 
 
 def _front_matter(suite: Suite, form: Format) -> str:
-    lines = ["---", f"pretty_name: {json.dumps(suite.name)}"]
+    lines = ["---", f"pretty_name: {json.dumps(_title(suite))}"]
     lines += [f"license: {'apache-2.0' if _is_built_in(suite) else 'other'}"]
     lines += ["task_categories:", "- time-series-forecasting"]
     lines += ["tags:", "- time-series", "- covariates", "- interventions", "configs:"]
@@ -126,10 +143,15 @@ def _origin(system: System) -> str:
     if shares:
         lines.append(
             f"Constants and choices in its catalog by origin: {shares}. {legend}. "
-            f"`whatif-jax describe {system.name}` lists them one by one."
+            f"`whatif-jax describe {_described(system)}` lists them one by one."
         )
     facts = [f"- {setting.text} [{setting.provenance['text']}]" for setting in system.settings]
     return "\n\n".join([*lines, *(["\n".join(facts)] if facts else [])])
+
+
+def _described(system: System) -> str:
+    """What `whatif-jax describe` finds a system by."""
+    return system.name if system.name in builtin_systems() else system.source.name
 
 
 def _letters(item: object) -> Iterator[str]:

@@ -25,10 +25,10 @@ class Column(NamedTuple):
 _MEANING = {
     "task_id": "number of the task in its suite, from 0",
     "pair_id": "the Replay and the Novel task of one history share it",
-    "system": "simulator the series comes from",
+    "system": "system the series comes from",
     "target": "name of the target within its system",
-    "k": "covariates that the events act on, 1 to 5",
-    "context_pair": "C1 to C4: which pair of context and horizon lengths",
+    "k": "number of covariates that the events act on",
+    "context_pair": "name of its pair of context and horizon lengths",
     "context": "steps of the history",
     "horizon": "steps of the future",
     "event_length": "steps of every event in the history",

@@ -31,7 +31,7 @@ _FORMATS: dict[str, Format] = {form.name: form for form in (Parquet(), Fev(), Gl
 FORMATS = tuple(_FORMATS)
 
 # Raised whenever files change for the same suite and settings, so that no export mixes layouts.
-LAYOUT = 2
+LAYOUT = 3
 
 
 def export(
@@ -69,7 +69,12 @@ def export(
     identity = {
         "layout": LAYOUT,
         "format": form.name,
-        "suite": {"name": suite.name, "fingerprint": suite.fingerprint, "tasks": len(suite)},
+        "suite": {
+            "name": suite.name,
+            "chosen": suite.chosen,
+            "fingerprint": suite.fingerprint,
+            "tasks": len(suite),
+        },
         "settings": {"batch_size": int(batch_size)},
     }
     about_it = card(suite, form)
@@ -80,8 +85,15 @@ def export(
         done = len(suite) - sum(len(shard.rows) for shard in missing)
         # None: a bar only where standard error is a terminal
         hidden = None if progress else True
-        with tqdm(total=len(suite), initial=done, unit="task", disable=hidden) as bar:
-            _write_shards(suite, form, target, missing, batch_size, bar.update)
+        try:
+            with tqdm(total=len(suite), initial=done, unit="task", disable=hidden) as bar:
+                _write_shards(suite, form, target, missing, batch_size, bar.update)
+        except KeyboardInterrupt:
+            kept = sum(shard.path in target.finished for shard in shards)
+            raise KeyboardInterrupt(
+                f"stopped: {kept} of {len(shards)} parts are kept in {folder}; the same command "
+                f"goes on"
+            ) from None
         _describe(suite, form, target, about_it)
     return folder
 

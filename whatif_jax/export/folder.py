@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,11 +123,18 @@ class Folder(HeldFolder):
             value: Any = found
             for key in name.split("."):
                 value = value.get(key)
-            if value != expected:
+            if name == "suite.chosen" or value == expected:
+                continue  # however the same tasks were chosen
+            if name.startswith("suite."):
+                asked, there = (_of_suite(**one["suite"]) for one in (self.identity, found))
                 raise ExportError(
-                    f"{name}: {expected!r}, but {self.path} holds an export with {value!r}; "
-                    f"expected the same, or another folder"
+                    f"{name}: {asked}, but {self.path} holds an export of {there}; expected the "
+                    f"same tasks, or another folder"
                 )
+            raise ExportError(
+                f"{name}: {expected!r}, but {self.path} holds an export with {value!r}; expected "
+                f"the same, or another folder"
+            )
 
     def _problem(self, entry: Entry) -> str:
         """What is wrong with a file that was finished, or nothing."""
@@ -185,6 +192,11 @@ class Folder(HeldFolder):
         self.write_text(self.path / MANIFEST_FILE, self._document())
         (self.path / JOURNAL).unlink(missing_ok=True)
         self.complete = True
+
+
+def _of_suite(name: str, chosen: Sequence[str], fingerprint: str, tasks: int) -> str:
+    selection = "".join(f".{call}" for call in chosen)
+    return f"{name}{selection} ({tasks} tasks, fingerprint {fingerprint})"
 
 
 def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -4,12 +4,15 @@ References:
     whatif-v1.md §6, §8.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..catalog import System, builtin_systems, load_system
+from ..catalog import CatalogError, System, builtin_systems, load_system
+from ..catalog.errors import Problem
 from .checks import check_manifest
-from .manifest import AXES, SCHEMA, ManifestError, read_manifest, write_manifest
+from .fingerprint import check_frozen
+from .manifest import AXES, SCHEMA, ManifestError, metadata_of, read_manifest, write_manifest
 from .suite import Suite, TaskBatch
 
 __all__ = [
@@ -50,14 +53,15 @@ def definition(name: str = "whatif-v1") -> str:
 def load_suite(
     name: str | Path = "whatif-v1", *, systems: Sequence[str | Path | System] | None = None
 ) -> Suite:
-    """Load a frozen suite.
+    """Load a frozen suite. One's own is called what its recipe calls it.
 
     Args:
         name: a suite of the package (`available_suites`), or the path of a manifest.
         systems: catalog files or `System` objects of systems that are not built in.
 
     Raises:
-        ManifestError: there is no such suite, or its manifest is not what whatif-v1.md §8 says.
+        ManifestError: there is no such suite, its manifest is not what whatif-v1.md §8 says, or a
+            system is not what the suite was frozen with.
         CatalogError: the manifest names a system that is neither built in nor given.
     """
     if not isinstance(name, str | Path):
@@ -71,6 +75,16 @@ def load_suite(
     table = read_manifest(path)
     given = {system.name: system for system in map(load_system, systems or ())}
     names = dict.fromkeys(table.column("system").to_pylist())
+    for missing in names.keys() - given.keys() - set(builtin_systems()):
+        expected = "a system of the package, or its catalog file: --system FILE, systems=[FILE]"
+        raise CatalogError([Problem(path.name, "systems", "name", missing, expected)])
     catalog = [given.get(name) or load_system(name) for name in names]
     check_manifest(table, catalog)
-    return Suite(path.stem, table, catalog)
+    kept = metadata_of(table)
+    suite = Suite(kept.get("suite", path.stem), table, catalog)
+    if path.parent == _FOLDER:
+        # frozen before manifests kept it; as it ships, the tests hold it
+        kept = json.loads(path.with_suffix(".json").read_text("utf-8")) if given else {}
+    if "fingerprint" in kept:
+        check_frozen(suite.name, kept, table, catalog, suite.systems)
+    return suite

@@ -6,7 +6,7 @@ References:
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,9 @@ import pyarrow.compute as compute
 
 from ..catalog import Response, System
 from ..tasks import Systems
-from .manifest import SCHEMA, flat_values
+from .manifest import SCHEMA, ManifestError, flat_values
 
-__all__ = ["fingerprint_of"]
+__all__ = ["check_frozen", "fingerprint_of", "frozen_values"]
 
 
 def fingerprint_of(table: pa.Table, catalog: Sequence[System], systems: Systems) -> str:
@@ -50,6 +50,59 @@ def fingerprint_of(table: pa.Table, catalog: Sequence[System], systems: Systems)
             if (system.name, target.name) in used:
                 digest.update(canonical_response(system, target.name).encode())
     return digest.hexdigest()
+
+
+def frozen_values(table: pa.Table, catalog: Sequence[System], systems: Systems) -> dict[str, str]:
+    """What is kept with a manifest when it is frozen, for `check_frozen`: texts by name.
+
+    The fingerprint, and as JSON the hashes of each system's part of it, by system and kind.
+    """
+    names = (table.column(name).to_pylist() for name in ("system", "target"))
+    used = set(zip(*names, strict=True))
+    parts: dict[str, dict[str, str]] = {}
+    for system in catalog:
+        targets = [item.name for item in system.targets if (system.name, item.name) in used]
+        constants = [canonical_response(system, name).encode() for name in targets]
+        rows = [systems.row(system.name, name) for name in targets]
+        series = [np.asarray(systems.series(row), "<f4").tobytes() for row in rows]
+        parts[system.name] = {
+            kind: hashlib.sha256(b"\0".join(values)).hexdigest()
+            for kind, values in (("constants", constants), ("series", series))
+        }
+    fingerprint = fingerprint_of(table, catalog, systems)
+    return {"fingerprint": fingerprint, "systems": json.dumps(parts)}
+
+
+def check_frozen(
+    name: str, kept: Mapping[str, str], table: pa.Table, catalog: Sequence[System], systems: Systems
+) -> None:
+    """Refuse a manifest whose tasks are other ones now than when it was frozen.
+
+    Args:
+        name: of the suite.
+        kept: from `frozen_values`, then.
+        table: the manifest.
+        catalog: the systems it names.
+        systems: the same, loaded.
+
+    Raises:
+        ManifestError: names both fingerprints, and what changed.
+    """
+    found = frozen_values(table, catalog, systems)
+    if found["fingerprint"] == kept["fingerprint"]:
+        return
+    then = json.loads(kept.get("systems", "{}"))
+    changed = [
+        f"the {kind} of {system}"
+        for system, kinds in json.loads(found["systems"]).items()
+        for kind, value in kinds.items()
+        if then.get(system, {}).get(kind) != value
+    ]
+    raise ManifestError(
+        f"fingerprint: {name} was frozen with {kept['fingerprint']} and has "
+        f"{found['fingerprint']} now, since {' and '.join(changed) or 'its rows'} changed; "
+        f"expected what it was frozen with, or a new suite (`whatif-jax suite build`)"
+    )
 
 
 def canonical_response(system: System, name: str) -> str:

@@ -18,6 +18,7 @@ from ..files import explained
 from ..tasks import load_systems
 from ..tasks.spec import is_whole
 from .build import candidates, compose, composition, draw_system, facts, search_seed
+from .fingerprint import frozen_values
 from .manifest import write_manifest
 from .recipe import SystemRecipe, read_recipe
 
@@ -48,7 +49,7 @@ def freeze(
     recipe_path = recipe_path or Path(__file__).parent / "whatif-v1.toml"
     recipe = read_recipe(recipe_path)
     systems = [load_system(entry.name, folder=recipe_path.parent) for entry in recipe.systems]
-    load_systems(systems)  # refuses a name that comes twice, and a broken baseline of any
+    together = load_systems(systems)  # refuses a name that comes twice, and a broken baseline
     for item, entry in zip(systems, recipe.systems, strict=True):
         _refuse_impossible(item, entry, recipe_path)
     if out is not None:
@@ -96,6 +97,7 @@ def freeze(
             "suite": recipe.name,
             "seeds": json.dumps({name: draw.seed for name, draw in draws.items()}),
             "composition": json.dumps(report),
+            **frozen_values(table, systems, together),
         }
         write_manifest(table, out, metadata)
         _say(f"{table.num_rows:,} tasks in {out}")

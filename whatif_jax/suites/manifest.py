@@ -18,6 +18,7 @@ __all__ = [
     "SCHEMA",
     "ManifestError",
     "flat_values",
+    "metadata_of",
     "read_manifest",
     "write_manifest",
 ]
@@ -103,6 +104,12 @@ def write_manifest(table: pa.Table, path: str | Path, metadata: Mapping[str, str
         Path(path),
         lambda at: parquet.write_table(table, at, compression="zstd", compression_level=19),
     )
+
+
+def metadata_of(table: pa.Table) -> dict[str, str]:
+    """What a manifest says of itself."""
+    found = table.schema.metadata or {}
+    return {key.decode(errors="replace"): found[key].decode(errors="replace") for key in found}
 
 
 def flat_values(table: pa.Table, name: str) -> np.ndarray:

@@ -16,13 +16,14 @@ import pyarrow as pa
 from jax.sharding import Sharding
 
 from ..catalog import System
+from ..catalog.errors import one_of
 from ..tasks import Bucket, Systems, Task, TaskSpec, load_systems, realize
 from ..tasks.forked import refuse_forked
 from ..tasks.spec import is_whole
 from ..tasks.task import realize_batch
 from .buckets import Key, bucket_keys, buckets_of, event_shapes
 from .fingerprint import fingerprint_of
-from .manifest import AXES
+from .manifest import AXES, metadata_of
 from .sampling import stratified
 from .spec_leaves import spec_leaves
 
@@ -66,11 +67,13 @@ class Suite:
         catalog: Sequence[System],
         *,
         whole: "Suite | None" = None,
+        chosen: tuple[str, ...] = (),
     ):
         self.name = name
         self.table = table
         self.catalog = tuple(catalog)
         self.whole = whole or self  # the suite that this one's tasks were chosen from
+        self.chosen = chosen  # the calls that chose them, in order
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -99,8 +102,7 @@ class Suite:
     @property
     def metadata(self) -> dict[str, str]:
         """What the manifest says of itself."""
-        found = self.table.schema.metadata or {}
-        return {key.decode(): value.decode() for key, value in found.items()}
+        return metadata_of(self.table)
 
     def where(self, **axes: Any) -> "Suite":
         """The tasks at given values: `suite.where(system="epanet", k=[1, 5], future="novel")`.
@@ -111,20 +113,25 @@ class Suite:
         Raises:
             ValueError: an axis that does not exist, or a value no task of the whole suite has.
         """
-        keep = np.ones(len(self), bool)
+        keep, calls = np.ones(len(self), bool), []
         for axis, wanted in axes.items():
             if axis not in AXES:
-                raise ValueError(f"where: axis {axis!r}; expected one of {', '.join(AXES)}")
+                raise ValueError(f"where: axis {axis!r}; expected {one_of(AXES, axis)}")
             if isinstance(wanted, str) or not np.iterable(wanted):
                 wanted = [wanted]
             wanted = list(wanted)
             known = self.whole.column(axis)
             for value in wanted:
                 if not np.any(known == value):
-                    some = np.unique(known)[:40].tolist()
-                    raise ValueError(f"where: {axis}={value!r}; expected one of {some}")
-            keep &= np.isin(self.column(axis), np.asarray(wanted, known.dtype))
-        return self._select(np.flatnonzero(keep))
+                    expected = one_of(np.unique(known).tolist(), value)
+                    raise ValueError(f"where: {axis}={value!r}; expected {expected}")
+            values = np.asarray(wanted, known.dtype)
+            keep &= np.isin(self.column(axis), values)
+            said = values.tolist()[0] if len(values) == 1 else values.tolist()
+            calls.append(
+                f"{axis}={said!r}" if len(values) <= 12 else f"{axis}={len(values)} values"
+            )
+        return self._select(np.flatnonzero(keep), f"where({', '.join(calls)})" if axes else "")
 
     def take(self, rows: Sequence[int] | np.ndarray) -> "Suite":
         """The tasks at given row numbers of this suite, in that order.
@@ -137,14 +144,16 @@ class Suite:
         """
         picked = np.asarray(rows)
         if picked.dtype == bool and picked.shape == (len(self),):
-            return self._select(np.flatnonzero(picked))
+            return self._select(np.flatnonzero(picked), f"take({picked.sum()} rows)")
         whole = picked.ndim == 1 and (np.issubdtype(picked.dtype, np.integer) or not picked.size)
         if not whole or np.any((picked < 0) | (picked >= len(self))):
             raise ValueError(
                 f"rows: {str(rows)[:80]}; expected row numbers in 0 .. {len(self) - 1} or a mask "
                 f"of {len(self)} booleans"
             )
-        return self._select(picked.astype(np.int64))
+        first = np.array_equal(picked, range(len(picked)))
+        said = f"take(range({len(picked)}))" if first else f"take({len(picked)} rows)"
+        return self._select(picked.astype(np.int64), said)
 
     def sample(self, n: int, *, seed: int = 0) -> "Suite":
         """A sample of n tasks in which every stratum has its share, in the order they have here.
@@ -165,10 +174,13 @@ class Suite:
         if not is_whole(n) or not 1 <= n <= len(self):
             raise ValueError(f"sample: {n!r}; expected a whole number in 1 .. {len(self)}")
         check_once(self.column("task_id"))
-        return self._select(stratified(self.table, n, seed))
+        said = f"sample({n}, seed={seed})" if seed else f"sample({n})"
+        return self._select(stratified(self.table, n, seed), said)
 
-    def _select(self, rows: np.ndarray) -> "Suite":
-        return Suite(self.name, self.table.take(pa.array(rows)), self.catalog, whole=self.whole)
+    def _select(self, rows: np.ndarray, call: str) -> "Suite":
+        chosen = (*self.chosen, call) if call else self.chosen
+        table = self.table.take(pa.array(rows))
+        return Suite(self.name, table, self.catalog, whole=self.whole, chosen=chosen)
 
     @property
     def systems(self) -> Systems:

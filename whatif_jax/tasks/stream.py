@@ -88,6 +88,11 @@ class TaskStream(StreamConfig):
         whatif-v1.md §4-6. Shapes beyond step and bell, and factor ranges, are ours.
     """
 
+    def __repr__(self) -> str:
+        systems = ", ".join(self.systems.systems)
+        buckets = ", ".join(f"{context} + {horizon}" for context, horizon in self.buckets)
+        return f"TaskStream({self.batch_size} tasks a batch of {buckets} steps: {systems})"
+
     def batch_at(self, step: int) -> StreamBatch:
         """The batch of one step, a pure function of (key, step). Does not wait for the device.
 

@@ -41,6 +41,15 @@ CREATE INDEX IF NOT EXISTS sums ON attempts (  -- with all that is summed, so th
 """
 
 
+# What to say of the errors of sqlite that are not the file's fault.
+_EXPECTED = {
+    "SQLITE_BUSY": "other processes to let go of it",
+    "SQLITE_FULL": "room on its disk",
+    "SQLITE_IOERR": "a disk with room that works",
+    "SQLITE_READONLY": "a place that this user may write into, or a path in one",
+}
+
+
 class CacheError(ValueError):
     """The file cannot be used; names it."""
 
@@ -54,7 +63,8 @@ def default_path() -> Path:
 class Cache:
     """Attempts of one model with its parameters, in a file that others use too.
 
-    Threads and processes may share the file. It appears with the first attempt.
+    Threads and processes may share the file. It appears with the first attempt. One in a place that
+    cannot be written is read.
 
     Args:
         path: the file.
@@ -131,16 +141,26 @@ class Cache:
             with contextlib.closing(_open(self.path)) as connection:
                 return connection.execute(statement, values).fetchall()
         except (sqlite3.Error, OSError) as error:
+            kind = "_".join(getattr(error, "sqlite_errorname", "").split("_")[:2])
+            expected = _EXPECTED.get(kind, "a cache of answers, or a path for a new one")
             raise CacheError(
-                f"cache: {self.path} cannot be used ({error}); expected a cache of answers, or "
-                f"a path for a new one"
+                f"cache: {self.path} cannot be used ({error}); expected {expected}"
             ) from None
+
+
+def _address(path: Path) -> str:
+    """The file as sqlite opens it: without its helper files where those cannot be made."""
+    address = path.absolute().as_uri()
+    if not path.exists() or os.access(path.parent, os.W_OK):
+        return address
+    waiting = path.with_name(f"{path.name}-wal")  # attempts that are not in the file yet
+    return f"{address}?mode=ro" + ("" if waiting.exists() else "&immutable=1")
 
 
 def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     # every statement is a transaction of its own, and waits for those of others
-    connection = sqlite3.connect(path, timeout=60, isolation_level=None)
+    connection = sqlite3.connect(_address(path), timeout=60, isolation_level=None, uri=True)
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (layout,) = connection.execute("PRAGMA application_id").fetchone()
     if layout == _LAYOUT:

@@ -5,12 +5,14 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import eval.forecasters.llm.cache
 from eval.forecasters.llm import make
 from eval.forecasters.llm.cache import Cache, default_path
 from eval.forecasters.llm.client import Reply, Tokens
@@ -104,6 +106,47 @@ def test_processes_and_threads_share_the_file(tmp_path):
     assert Cache(tmp_path / "deep" / CACHE, "a/b", {"temperature": 0}).spent() == 0
     with contextlib.closing(sqlite3.connect(tmp_path / "deep" / CACHE)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_cache_in_a_place_that_cannot_be_written_is_read():
+    """By a user who may write nowhere."""
+    with tempfile.TemporaryDirectory() as folder:  # which others may enter
+        path = Path(folder) / "kept" / CACHE
+        Cache(path, "a/b", {}).add("key", Tokens(1, 2), Reply("ok", text="kept", cost=0.5))
+        code = (
+            "import os; from eval.forecasters.llm.cache import Cache\n"
+            "from eval.forecasters.llm.client import Reply, Tokens\n"
+            "if os.getuid() == 0: os.setgid(65534); os.setuid(65534)\n"  # nobody
+            f"cache = Cache({str(path)!r}, 'a/b', {{}})\n"
+            "print(cache.spent(), cache.answers('key')[0].text)\n"
+            "try: cache.add('key', Tokens(1, 2), Reply('ok', text='more'))\n"
+            "except ValueError as error: print(error)"
+        )
+        path.chmod(0o444)
+        Path(folder).chmod(0o755)
+        path.parent.chmod(0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=CHECKOUT, text=True, capture_output=True
+        )
+        path.parent.chmod(0o755)
+    read, refused = done.stdout.splitlines() or [done.stderr, ""]
+    assert read == "0.5 kept"
+    assert re.fullmatch(f"cache: {path} cannot be used .*; expected a place that .*", refused)
+
+
+def test_a_full_disk_is_not_taken_for_another_file(tmp_path, monkeypatch):
+    cache = Cache(tmp_path / CACHE, "a/b", {})
+    cache.add("key", Tokens(1, 2), Reply("ok", text="short"))
+    opened = eval.forecasters.llm.cache._open
+
+    def full(path):
+        connection = opened(path)
+        connection.execute("PRAGMA max_page_count = 1")  # as many as there are
+        return connection
+
+    monkeypatch.setattr("eval.forecasters.llm.cache._open", full)
+    with pytest.raises(ValueError, match=r"disk is full\); expected room on its disk$"):
+        cache.add("key", Tokens(1, 2), Reply("ok", text="long" * 10_000))
 
 
 def test_answers_come_back_as_they_were_and_failures_do_not(tmp_path):

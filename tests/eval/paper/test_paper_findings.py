@@ -81,6 +81,12 @@ def test_findings_leave_noise_undecided(part, runs):
 def test_what_no_result_bears_on_cannot_be_computed(part, runs):
     found = found_in([runs["naive"], runs["chronos-2"]], part)["ridge_as_linear"]
     assert found.verdict == "cannot be computed" and found.table.frame.is_empty()
+    assert "Undecided" not in found.table.note
+
+
+def test_one_event_is_one(found):
+    labels = [column.label for column in found["novel_rises_with_events"].table.columns]
+    assert labels[1] == "1 event" and labels[2].endswith(" events"), labels
 
 
 def test_resampled_skills_are_those_of_the_bootstrap(comparison):

@@ -224,6 +224,16 @@ return [...document.querySelectorAll('figure:has(.models) img')].flatMap((image)
 LABELS = "[...document.querySelectorAll('.models')].at(-1).querySelectorAll('label')"
 
 
+def test_no_verdict_covers_the_text_of_its_finding(page):
+    edges = page.execute_script(
+        "return [...document.querySelectorAll('.finding > summary')].map(each => ["
+        "each.children[0].textContent, each.children[0].getBoundingClientRect().right, "
+        "each.children[1].getBoundingClientRect().left])"
+    )
+    assert "cannot be computed" in {verdict for verdict, _, _ in edges}
+    assert [edge for edge in edges if edge[1] > edge[2]] == []
+
+
 def test_line_charts_draw_a_few_models_and_others_when_asked(page, report):
     names = page.execute_script(f"return [...{LABELS}].map((label) => label.textContent)")
     assert sorted(names) == sorted(MODELS)

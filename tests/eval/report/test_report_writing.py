@@ -1,6 +1,7 @@
 """A real report from the command line, and places that no report can be written to."""
 
 import contextlib
+import copy
 import os
 import resource
 import shutil
@@ -73,9 +74,20 @@ def test_a_report_into_a_file_is_refused_before_the_work(short, tmp_path):
     place = tmp_path / "report"
     place.write_text("mine")
     said = []
-    with pytest.raises(ReportError, match=rf"^out: {place}: File exists; expected a place "):
+    with pytest.raises(ReportError, match=rf"^out: {place}: a file is in the way; expected "):
         write_report([made_run(short, "naive", quality=0)], short, place, progress=said.append)
     assert said == [] and place.read_text() == "mine"
+
+
+def test_a_report_of_another_suite_has_none_of_the_papers_findings(short, tmp_path, monkeypatch):
+    monkeypatch.setattr("eval.report.write.draw_figures", lambda *_: {})
+    own = copy.copy(short)
+    own.name = "own"
+    runs = [made_run(own, "naive", quality=0), made_run(own, "linear", quality=0.4)]
+    page = write_report(runs, own, tmp_path / "out", resamples=10)
+    text = page.read_text("utf-8")
+    assert "paper's findings" not in text and "Paper and ours" not in text
+    assert not list((page.parent / "tables").glob("*finding*"))
 
 
 def test_every_file_is_written_whole_or_not_at_all(tmp_path):
