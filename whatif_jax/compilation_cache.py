@@ -61,28 +61,28 @@ def compilation_said(shown: bool = True, *, after: float = 2.0) -> Iterator[None
     from tqdm import tqdm
 
     waiting: dict[int, threading.Timer] = {}  # by the thread that waits
+    over = threading.Event()  # JAX 0.8 lets no listener go
 
     def say(text: str) -> None:
         tqdm.write(text, file=sys.stderr)  # above a progress bar, if there is one
 
-    def begun(event: str, _: float, *, fun_name: str = "", **about: object) -> None:
-        if event == COMPILING:
-            timer = threading.Timer(after, say, [f"compiling {fun_name} ..."])
+    def begun(event: str, value: float, **about: str | int) -> None:
+        if event == COMPILING and not over.is_set():
+            timer = threading.Timer(after, say, [f"compiling {about.get('fun_name')} ..."])
             waiting[threading.get_ident()] = timer
             timer.daemon = True
             timer.start()
 
-    def ended(event: str, seconds: float, *, fun_name: str = "", **about: object) -> None:
-        if event == COMPILING:
+    def ended(event: str, duration_secs: float, **about: str | int) -> None:
+        if event == COMPILING and not over.is_set():
             if timer := waiting.pop(threading.get_ident(), None):
                 timer.cancel()
-            if seconds >= after:
-                say(f"compiled {fun_name} in {seconds:.1f} s")
+            if duration_secs >= after:
+                say(f"compiled {about.get('fun_name')} in {duration_secs:.1f} s")
 
     monitoring.register_scalar_listener(begun)
     monitoring.register_event_duration_secs_listener(ended)
     try:
         yield
     finally:
-        monitoring.unregister_scalar_listener(begun)
-        monitoring.unregister_event_duration_listener(ended)
+        over.set()
