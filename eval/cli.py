@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from whatif_jax.compilation_cache import cache_folder, keep_compiled
+from whatif_jax.compilation_cache import cache_folder, compilation_said, keep_compiled
 
 __all__ = ["app", "main", "parse_settings"]
 
@@ -149,9 +149,10 @@ def run(
             typer.echo(line)
         return
     try:
-        found = score(
-            forecaster, planned, results, jobs=jobs, dask=dask, check=check, progress=progress
-        )
+        with compilation_said(progress):
+            found = score(
+                forecaster, planned, results, jobs=jobs, dask=dask, check=check, progress=progress
+            )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 import whatif_jax
-from whatif_jax.compilation_cache import cache_folder
+from whatif_jax.compilation_cache import cache_folder, compilation_said
 
 PROGRAMS = ["whatif_jax.cli"]
 if (Path(whatif_jax.__file__).parents[1] / "eval").is_dir():
@@ -74,3 +77,50 @@ def test_help_says_where(tmp_path, monkeypatch):
         env={**environment, "COLUMNS": "200"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(cache_folder()) in done.stdout and "JAX_COMPILATION_CACHE_DIR" in done.stdout
+
+
+def compile_something() -> None:
+    jax.block_until_ready(jax.jit(lambda x: x + 1)(np.zeros(3, np.float32)))
+
+
+def test_on_a_terminal_a_long_compilation_is_named_with_its_seconds(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with compilation_said(after=0.0):
+        compile_something()
+    assert "compiled jit(<lambda>) in 0." in capsys.readouterr().err
+    compile_something()
+    with compilation_said(after=600.0):
+        compile_something()
+    with compilation_said(False, after=0.0):
+        compile_something()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_compilation_is_named_while_it_lasts(monkeypatch):
+    lines, named = [], threading.Event()
+
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, part: str) -> None:
+            lines.append(part)
+            if "compiling" in part:
+                named.set()
+
+        def flush(self) -> None:
+            pass
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    event = "/jax/core/compile/backend_compile_duration"  # of XLA, were it slow
+    with compilation_said(after=0.01):
+        jax.monitoring.record_scalar(event, 0.0, fun_name="jit(slow)")
+        assert named.wait(60)
+        jax.monitoring.record_event_duration_secs(event, 71.23, fun_name="jit(slow)")
+    assert "".join(lines) == "compiling jit(slow) ...\ncompiled jit(slow) in 71.2 s\n"
+
+
+def test_off_a_terminal_nothing_is_said(capsys):
+    with compilation_said(after=0.0):
+        compile_something()
+    assert capsys.readouterr().err == ""

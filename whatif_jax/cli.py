@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from . import __version__
-from .compilation_cache import cache_folder, keep_compiled
+from .compilation_cache import cache_folder, compilation_said, keep_compiled
 
 __all__ = ["app", "main", "run_app"]
 
@@ -186,7 +186,8 @@ def build_suite(
     """Enumerate all candidates, draw, verify, and write the manifest of a frozen suite."""
     from .suites.freeze import freeze
 
-    freeze(out, recipe, most_seeds)
+    with compilation_said():
+        freeze(out, recipe, most_seeds)
 
 
 @app.command()
@@ -217,7 +218,8 @@ def export(
     if limit is not None:
         tasks = tasks.take(range(min(limit, len(tasks))))
     try:
-        folder = write(tasks, out, format=format, progress=progress)
+        with compilation_said(progress):
+            folder = write(tasks, out, format=format, progress=progress)
     except KeyboardInterrupt as stopped:
         typer.echo(stopped, err=True)
         raise typer.Exit(130) from None

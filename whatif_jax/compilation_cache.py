@@ -1,15 +1,23 @@
-"""Where the programs keep what XLA compiled, so that only the first run of each waits for it."""
+"""Where the programs keep what XLA compiled, so that only the first run of each waits for it.
+
+And what they say meanwhile. XLA's own alarm ("Very slow compile?", after two minutes) has no switch
+of its own: what silences it silences XLA's errors, so it stays.
+"""
 
 import contextlib
 import os
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["cache_folder", "keep_compiled"]
+__all__ = ["cache_folder", "compilation_said", "keep_compiled"]
 
 FOLDER = "JAX_COMPILATION_CACHE_DIR"
 # JAX keeps what took a second by default; much of a task's programs takes less
 SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+# JAX's events: a scalar when XLA begins, in the thread that waits for it, a duration when it ends
+COMPILING = "/jax/core/compile/backend_compile_duration"
 
 
 def cache_folder() -> Path:
@@ -34,3 +42,47 @@ def keep_compiled() -> None:
     if os.access(folder, os.W_OK):
         os.environ[FOLDER] = str(folder)
         os.environ.setdefault(SECONDS, "0.3")
+
+
+@contextlib.contextmanager
+def compilation_said(shown: bool = True, *, after: float = 2.0) -> Iterator[None]:
+    """While it is open, say on standard error what XLA compiles and how long that took.
+
+    For programs, on a terminal. What is compiled or read from the cache at once is not mentioned.
+
+    Args:
+        shown: whether to say anything.
+        after: seconds before a program is mentioned.
+    """
+    if not (shown and sys.stderr.isatty()):
+        yield
+        return
+    from jax import monitoring
+    from tqdm import tqdm
+
+    waiting: dict[int, threading.Timer] = {}  # by the thread that waits
+    over = threading.Event()  # JAX 0.8 lets no listener go
+
+    def say(text: str) -> None:
+        tqdm.write(text, file=sys.stderr)  # above a progress bar, if there is one
+
+    def begun(event: str, value: float, **about: str | int) -> None:
+        if event == COMPILING and not over.is_set():
+            timer = threading.Timer(after, say, [f"compiling {about.get('fun_name')} ..."])
+            waiting[threading.get_ident()] = timer
+            timer.daemon = True
+            timer.start()
+
+    def ended(event: str, duration_secs: float, **about: str | int) -> None:
+        if event == COMPILING and not over.is_set():
+            if timer := waiting.pop(threading.get_ident(), None):
+                timer.cancel()
+            if duration_secs >= after:
+                say(f"compiled {about.get('fun_name')} in {duration_secs:.1f} s")
+
+    monitoring.register_scalar_listener(begun)
+    monitoring.register_event_duration_secs_listener(ended)
+    try:
+        yield
+    finally:
+        over.set()

@@ -187,6 +187,29 @@ def test_same_export_same_bytes(whole, tmp_path):
     assert files(again) == files(whole)
 
 
+def test_an_export_compiles_one_program_a_bucket_and_no_other(tmp_path):
+    script = """
+import sys
+import jax
+from whatif_jax import load_suite
+from whatif_jax.export import export, parquet
+parquet.SHARD_ROWS = 5
+programs = []
+def listen(event, seconds, *, fun_name="", **details):
+    if event.endswith("backend_compile_duration"):
+        programs.append(fun_name)
+jax.monitoring.register_event_duration_secs_listener(listen)
+tasks = load_suite("whatif-v1").where(context=1024).sample(12)
+assert len({tasks.bucket_of(task) for task in tasks.column("task_id")}) == 2
+export(tasks, sys.argv[1])
+assert programs == ["jit(realize_batch)"] * 2, programs
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "out")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_progress_only_on_a_terminal(tmp_path, capsys):
     write(tiny(4), tmp_path / "out", progress=True)
     assert capsys.readouterr() == ("", "")

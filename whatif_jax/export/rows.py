@@ -4,13 +4,16 @@ References:
     whatif-v1.md §8 (contents of a row).
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ..suites import Suite, TaskBatch
+from ..tasks import Bucket
 
 __all__ = [
     "Block",
@@ -77,10 +80,32 @@ def realized(
 def _batches(
     suite: Suite, shards: Sequence[Shard], batch_size: int
 ) -> Iterator[tuple[Shard, Suite, TaskBatch]]:
-    for shard in shards:
-        part = suite.take(shard.rows)
-        for batch in part.batches(batch_size):
-            yield shard, part, batch
+    """Batch by batch; a bucket's first waits for its program.
+
+    XLA compiles without Python's lock, so the programs are compiled in threads, those first that
+    are needed first, each by a batch that is dropped.
+    """
+    parts = [(shard, suite.take(shard.rows)) for shard in shards]
+    batches = [
+        (shard, part, ids, part.bucket_of(ids[0]))
+        for shard, part in parts
+        for ids in part.batch_ids(batch_size)
+    ]
+    compiled: dict[Bucket, Future] = {}
+
+    def compile_for(ids: np.ndarray) -> None:
+        suite.batch(ids[:1], batch_size)
+
+    with ThreadPoolExecutor(os.cpu_count()) as compilers:
+        try:
+            for _, _, ids, bucket in batches:
+                if bucket not in compiled:
+                    compiled[bucket] = compilers.submit(compile_for, ids)
+            for shard, part, ids, bucket in batches:
+                compiled[bucket].result()
+                yield shard, part, part.batch(ids, batch_size)
+        finally:
+            compilers.shutdown(cancel_futures=True)
 
 
 def _one_ahead(items: Iterator) -> Iterator:

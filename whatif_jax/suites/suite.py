@@ -355,6 +355,10 @@ class Suite:
         """Tasks of the largest bucket."""
         return max(collections.Counter(self._keys).values(), default=1)
 
+    def bucket_of(self, task_id: int) -> Bucket:
+        """The static shape of one task. Raises ValueError as `spec` does."""
+        return self._buckets[self._keys[self.rows_of([task_id])[0]]]
+
     def spec(self, task_id: int) -> TaskSpec:
         """The spec of one task.
 
