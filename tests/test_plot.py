@@ -109,7 +109,7 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path, monkeypatch, capsys):
     cases = {
         ("0", "9000"): "spec: 2 tasks of .*expected tasks of one target",
         ("0", "--output", "a.xyz"): "path: 'a.xyz'; expected an ending of .*png",
-        ("0", "--output", "/dev/null/a.png"): "path: /dev/null/a.png: .*; expected a place",
+        ("0", "--output", "/dev/null/a.png"): "path: /dev/null/a.png: a file is in the way",
         ("-1",): "",
         ("99999",): r"task_ids: \[99999\] are not among the 37665 tasks",
     }

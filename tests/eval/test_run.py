@@ -291,7 +291,7 @@ def test_a_disk_that_is_full_or_not_writable_is_named_and_what_is_finished_stays
     suite, tmp_path, monkeypatch
 ):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ResultsError, match="Not a directory; expected a place"):
+    with pytest.raises(ResultsError, match="a file is in the way; expected a folder"):
         quietly(run_helpers.make(), suite, tmp_path / "file")
 
     write = parquet.write_table

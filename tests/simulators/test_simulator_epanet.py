@@ -69,6 +69,6 @@ def test_wrong_row_count_and_step_are_refused(tmp_path):
 def test_missing_wntr_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wntr", None)
     with pytest.raises(
-        SimulatorError, match=r"'wntr' cannot be imported.*whatif-jax\[simulators\]"
+        SimulatorError, match=r"'wntr' cannot be imported.*pip install -e .*\[simulators\]"
     ):
         epanet.simulate(tmp_path, 24, tmp_path, lambda done, total: None)

@@ -170,5 +170,5 @@ def test_model_that_does_not_load_is_refused(tmp_path):
 
 def test_missing_gridlabd_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "gridlabd", None)
-    with pytest.raises(SimulatorError, match=r"'gridlabd' cannot.*whatif-jax\[simulators\]"):
+    with pytest.raises(SimulatorError, match=r"'gridlabd' cannot.*pip install -e .*\[simulators\]"):
         gridlabd.run_model("", tmp_path)

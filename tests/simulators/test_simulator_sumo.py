@@ -228,5 +228,5 @@ def test_empty_edge_emits_nothing(doctor, sumo_run):
 def test_missing_sumo_names_the_extra(monkeypatch, tmp_path, blocked):
     for name in blocked:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(SimulatorError, match=r"sumo: simulator: .*whatif-jax\[simulators\]"):
+    with pytest.raises(SimulatorError, match=r"sumo: simulator: .*pip install -e .*\[simulators\]"):
         sumo.simulate(tmp_path, 1, tmp_path, lambda done, total: None)

@@ -14,18 +14,22 @@ ROOT = Path(__file__).parents[2]
 FORKED = """
 import os, sys, warnings
 import numpy as np
-from whatif_jax import ForkedError, TaskStream, load_suite
+from whatif_jax import ForkedError, TaskStream, load_suite, root_key, sample_task
 from whatif_jax.tasks.grain_source import TaskSource
 
 warnings.simplefilter("ignore")  # JAX's own, of the fork
 stream = TaskStream(0, 2, buckets=[(256, 32)], systems=["epanet"], event_lengths=[32])
 suite = load_suite()
 suite.systems
+key = root_key(0)
 calls = [
     lambda: stream.batch_at(0),
     lambda: next(iter(stream)),
     lambda: suite.task(0),
     lambda: next(suite.batches(2)),
+    lambda: stream.acceptance(64),
+    lambda: TaskStream(0, 2, buckets=[(256, 32)], systems=["sumo"], event_lengths=[32]),
+    lambda: sample_task(suite.systems, "epanet", "pressure_10", key=key),
 ]
 {more}
 child = os.fork()

@@ -219,9 +219,14 @@ def search_seed(
         if facts(system, counts) == (full_targets, partial_tasks):
             return draw
         found.append(facts(system, counts))
+    most = max((each[0] for each in found if isinstance(each, tuple)), default=None)
+    best = "" if most is None else f"at most {most} full ones and "
+    partial_counts = [each if isinstance(each, int) else each[1] for each in found]
     raise ValueError(
         f"{system.name}: no seed in {seeds} gives {full_targets} full targets and "
-        f"{partial_tasks} tasks of partial ones; seeds gave {found}"
+        f"{partial_tasks} tasks of partial ones; they gave {best}{min(partial_counts)} .. "
+        f"{max(partial_counts)} tasks of partial ones. In a full target every task passes "
+        "verification; expected wider factors, or `partial = true` at a target that loses some"
     )
 
 

@@ -159,7 +159,8 @@ class Suite:
         """A sample of n tasks in which every stratum has its share, in the order they have here.
 
         A stratum is the tasks of one system, future, k, event length, context pair and setting. The
-        same tasks every time; a smaller sample is part of every larger one.
+        same tasks every time; a smaller sample is part of every larger one. Tasks are drawn, not
+        pairs: a small sample holds few pairs with both futures.
 
         Args:
             n: tasks to draw, 1 .. len.

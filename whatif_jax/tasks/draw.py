@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from .._types import Array, PRNGKeyArray
 from .._xla import apart
 from .events import SHAPES, LayoutRules, layout, place
+from .forked import refuse_forked
 from .keys import as_threefry, is_key, uniform_shares
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, positions_for
 from .systems import Systems
@@ -293,6 +294,7 @@ def sample_task(
         KeyError: no such system or target.
         ValueError: sizes that do not fit each other or the target; or no draw passed verification.
     """
+    refuse_forked()
     if not is_key(key):
         raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
     row = systems.row(system, target)

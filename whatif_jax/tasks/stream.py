@@ -149,6 +149,8 @@ class TaskStream(StreamConfig):
     def acceptance(self, draws: int = 4096) -> pa.Table:
         """How often verification accepts a draw, by target: what is drawn again is seen less.
 
+        Estimated from draws of its own, the same at every call.
+
         Args:
             draws: of each bucket, rounded up to a multiple of 64.
 
@@ -161,6 +163,7 @@ class TaskStream(StreamConfig):
         """
         if not is_whole(draws) or draws < 1:
             raise ValueError(f"draws: {draws!r}; expected a whole number of at least 1")
+        refuse_forked()
         draws = -(-draws // DRAWN_TOGETHER) * DRAWN_TOGETHER
         counts = np.zeros((len(self.systems.targets), 3), np.int64)
         for bucket, choices in self.choices:

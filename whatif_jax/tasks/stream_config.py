@@ -18,6 +18,7 @@ from .._types import Array, PRNGKeyArray
 from ..catalog import System
 from ..catalog.errors import one_of
 from .events import SHAPES, fits, most_events
+from .forked import refuse_forked
 from .keys import as_threefry, is_key, root_key
 from .spec import Bucket, checked_range, is_whole, positions_for
 from .systems import Systems, check_window, load_systems
@@ -65,6 +66,7 @@ class StreamConfig:
     choices: tuple[tuple[Bucket, Choices], ...] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        refuse_forked()
         self._set("root", _as_key(self.key))
         self._check_batch()
         self._check_numbers()
@@ -162,9 +164,9 @@ class StreamConfig:
         counts = self._events(rows, context)
         if not counts:
             raise ValueError(
-                f"event_lengths, n_events: {self.event_lengths or DEFAULT_LENGTHS}, "
-                f"{self.n_events}; expected at least one combination that fits a context of "
-                f"{context}"
+                f"event_lengths: {self.event_lengths or DEFAULT_LENGTHS}; expected some that fit a "
+                f"context of {context}, of at most {self._longest(rows, context)} steps where a "
+                f"history has one event"
             )
         table = np.ones((len(counts), max(map(len, counts.values()))), np.int32)
         for row, wanted in enumerate(counts.values()):
@@ -197,6 +199,12 @@ class StreamConfig:
             novel_share=jnp.asarray(self.novel, jnp.float32),
             shapes=None if drawn is None else jnp.asarray(drawn, jnp.int32),
         )
+
+    def _longest(self, rows: np.ndarray, context: int) -> int:
+        """Steps of the longest event that a context holds for every target."""
+        rules = self.systems.layout_rules(rows)
+        lengths = range(context, 0, -1)
+        return next((n for n in lengths if all(fits(context, n, 1, rule) for rule in rules)), 0)
 
     def _check_events(self, rows: np.ndarray) -> None:
         """Refuse an event length, or a number of events, that no bucket holds."""

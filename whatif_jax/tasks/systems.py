@@ -14,6 +14,7 @@ from jax.typing import DTypeLike
 
 from .._types import Array, Bool, Float, Int
 from ..catalog import System, builtin_systems, load_system
+from ..catalog.errors import one_of
 from ..catalog.series import read_series
 from .events import SHAPES, LayoutRules, layout_rules
 from .response_table import ResponseTable, build_response_table, on_device
@@ -81,10 +82,11 @@ class Systems(eqx.Module):
             return self.targets.index((system, target))
         except ValueError:
             known = [name for owner, name in self.targets if owner == system]
-            raise KeyError(
-                f"target: {system}/{target} is not loaded; expected one of "
-                f"{known or list(self.systems)}"
-            ) from None
+            if not known:
+                text = f"system: {system!r}; expected {one_of(self.systems, system)}, as loaded"
+            else:
+                text = f"target: {target!r}; expected {one_of(known, target)}, of {system}"
+            raise KeyError(text) from None
 
     def layout_rules(self, rows: np.ndarray) -> set[LayoutRules]:
         """The ways in which the systems of some rows space events."""

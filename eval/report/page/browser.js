@@ -237,6 +237,11 @@
       }
       row.insertCell().textContent = !one ? "not kept" : scores?.imputed ? "imputed" : one.low ? "quantiles" : "point";
     }
+    if (!body.rows.length) {
+      const cell = body.insertRow().insertCell();
+      cell.colSpan = body.parentElement.tHead.rows[0].cells.length;
+      cell.textContent = "No model was run on this future: samples take tasks, not pairs.";
+    }
   }
 
   async function choose(id) {

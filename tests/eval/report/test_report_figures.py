@@ -78,5 +78,5 @@ def test_a_missing_package_names_the_extra(monkeypatch, missing):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == missing else find(name)
     )
-    with pytest.raises(ImportError, match=rf"{missing} is not installed; .*whatif-jax\[eval\]"):
+    with pytest.raises(ImportError, match=rf"{missing} is not installed; pip .*\[eval\]"):
         importlib.reload(eval.report)

@@ -2,9 +2,9 @@
 
 import contextlib
 import copy
+import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -39,11 +39,12 @@ def largest_file(size):
 
 @pytest.fixture
 def results(tmp_path):
-    """The committed run of naive, with its first 300 tasks alone."""
+    """The first 300 tasks of the committed run of naive, as a run of 300 tasks."""
     source = next(LEADERBOARD.glob("*/*/naive-*"))
     folder = tmp_path / "results" / source.name
     folder.mkdir(parents=True)
-    shutil.copy(source / "run.json", folder)
+    record = json.loads((source / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"task_count": 300, "forecast_count": 0}))
     for name in ("scores.parquet", "seconds.parquet"):
         parquet.write_table(parquet.read_table(source / name).slice(0, 300), folder / name)
     return folder.parent
