@@ -1,8 +1,9 @@
 """Arithmetic over the whole range of float32, where quotients and squares leave it.
 
-A power of two changes no digit of a number, so values are brought near 1 by one, computed with, and
-brought back. XLA's CPU programs take every subnormal number (below 1.2e-38) for zero and may turn a
-division into a multiplication with a reciprocal that is one; here they are read from their bits.
+A power of two changes no digit of a number, so values are brought where there is room, computed
+with, and brought back. XLA's CPU programs take every subnormal number (below 1.2e-38) for zero and
+may turn a division into a multiplication with a reciprocal that is one; here they are read from
+their bits.
 """
 
 import functools
@@ -25,8 +26,10 @@ __all__ = [
 ]
 
 SMALLEST = -149  # exponent of the smallest subnormal number, taken for all of them and for zero
-NEAR_ONE = -20  # `scaled` brings the largest value here, so that sums and quotients have room
-TINY = -60  # below this exponent subnormal numbers matter
+# `scaled` brings the largest value to 2**60: sums of thousands stay far below 2**127, and what is
+# taken for zero lies 2**-160 below.
+TOP = 60
+MOST = 150  # powers of two that values are brought up by at most; the smallest number is then 2
 LIFT = 24  # powers of two that make every subnormal number normal
 
 
@@ -62,17 +65,20 @@ def _exponent(magnitude: Array) -> Array:
 
 
 def times_power_of_two(values: Array, exponent: Array) -> Array:
-    """values * 2**exponent for normal values and exponents in [-252, 252]."""
-    half = exponent // 2
-    return values * power_of_two(half) * power_of_two(exponent - half)
+    """values * 2**exponent for normal values and exponents in [-378, 378]."""
+    first = exponent // 3
+    second = (exponent - first) // 2
+    for part in (first, second, exponent - first - second):
+        values *= power_of_two(part)
+    return values
 
 
 class Scale(NamedTuple):
-    """How values are brought near 1: scaled = value * 2**exponent."""
+    """How values are brought where there is room: scaled = value * 2**exponent."""
 
     exponent: Array  # int32
     power: Array  # float32
-    tiny: Array  # bool: values are lifted before they are multiplied
+    lift: Array  # bool: values are multiplied by 2**LIFT before, subnormal ones from their bits
 
 
 def largest(counted: Array, *values: Array) -> Array:
@@ -82,11 +88,10 @@ def largest(counted: Array, *values: Array) -> Array:
 
 
 def scale_of(largest: Array) -> Scale:
-    """The scale that brings a largest magnitude, as `largest` gives it, to about 2**NEAR_ONE."""
-    top = _exponent(largest)
-    tiny = top < TINY
-    power = jnp.maximum(NEAR_ONE - top, -126) - jnp.where(tiny, LIFT, 0)
-    return Scale(power + jnp.where(tiny, LIFT, 0), power_of_two(power), tiny)
+    """The scale that brings a largest magnitude, as `largest` gives it, to about 2**TOP."""
+    shift = jnp.minimum(TOP - _exponent(largest), MOST)
+    lift = shift >= LIFT
+    return Scale(shift, power_of_two(shift - jnp.where(lift, LIFT, 0)), lift)
 
 
 def scaled(values: Array, scale: Scale) -> Array:
@@ -98,4 +103,4 @@ def scaled(values: Array, scale: Scale) -> Array:
         jnp.where(_bits(values) < 0, -subnormal, subnormal),
         values * jnp.float32(2.0**LIFT),
     )
-    return jnp.where(scale.tiny, lifted, values) * scale.power
+    return jnp.where(scale.lift, lifted, values) * scale.power

@@ -1,6 +1,6 @@
 """Every metric over the whole range of float32, subnormal numbers too, against float64 by hand.
 
-Tolerance: 2e-6 of the value, and what an error of 1e-36 of the largest value of the series makes. A
+Tolerance: 2e-6 of the value, and what an error of 1e-45 of the largest value of the series makes. A
 value beyond float32 is infinite, one below its normal numbers may be zero.
 """
 
@@ -59,6 +59,13 @@ def of(target: float, point: float, history: float = 1.0, baseline: float = 0.0)
     return full | {"quantiles": np.full((STEPS, len(LEVELS)), point, np.float32)}
 
 
+def but_one_step(size: float, error: float) -> dict:
+    """Exact but for one step, which is zero and forecast as a small error; its history moves so."""
+    case = of(size, size, error)
+    case["target"][1], case["quantiles"][1], case["baseline"][1] = 0, error, 2 * error
+    return case
+
+
 @jax.jit
 def _kernels(target, baseline, history, quantiles, mask):
     point = quantiles[:, LEVEL]
@@ -87,6 +94,10 @@ def kernels(target, baseline, history, quantiles):
 @example(of(target=0, point=1e-44))
 @example(of(target=3e38, point=-3e38, history=3e38, baseline=-3e38))
 @example(of(target=1e38, point=1e-38, history=1e-44))
+@example(but_one_step(1e30, 5e-3))
+@example(but_one_step(1e38, 0.05))
+@example(but_one_step(1.0, 5e-33))
+@example(but_one_step(1e-20, 1e-40))
 def test_metrics_over_the_whole_range(case):
     target, baseline, history, quantiles = (np.float64(values) for values in case.values())
     point = quantiles[:, LEVEL]
@@ -94,13 +105,13 @@ def test_metrics_over_the_whole_range(case):
     top = max(np.abs(target).max(), np.abs(point).max())
     scale = oracle.seasonal_error(history, MASK)
     true = abs(math.fsum([*target, *-baseline]))
-    # what an error of 1e-36 of the largest value, or the rounding of a sum that cancels, makes
+    # what an error of 1e-45 of the largest value, or the rounding of a sum that cancels, makes
     noise = {
-        "wql": 1e-36 * max(top, np.abs(quantiles).max()) / max(np.abs(target).sum(), 1e-300),
-        "wape": 1e-36 * top / max(np.abs(target).sum(), 1e-300),
-        "scale": 1e-36 * np.abs(history).max(),
-        "mase": 1e-36 * (top + np.abs(history).max()) / max(scale, 1e-300),
-        "rmse": 1e-36 * top,
+        "wql": 1e-45 * max(top, np.abs(quantiles).max()) / max(np.abs(target).sum(), 1e-300),
+        "wape": 1e-45 * top / max(np.abs(target).sum(), 1e-300),
+        "scale": 1e-45 * np.abs(history).max(),
+        "mase": 1e-45 * (top + np.abs(history).max()) / max(scale, 1e-300),
+        "rmse": 1e-45 * top,
     }
     expected = {
         "wql": oracle.wql(target, quantiles, LEVELS, MASK),

@@ -57,6 +57,16 @@ def by_hand(case: Case) -> dict[str, float | np.ndarray]:
     }
 
 
+def test_gradients_are_finite_even_at_an_exact_forecast():
+    """Also where a step is masked, and over the range of float32."""
+    target = jnp.array([1.0, -2.0, 3e30, 0.0, 5.0], jnp.float32)
+    mask = jnp.array([True, True, True, True, False])
+    for point in (target, 2 * target, jnp.zeros_like(target)):
+        for metric in (metrics.root_mean_squared_error, metrics.weighted_absolute_percentage_error):
+            found = jax.grad(lambda forecast, metric=metric: metric(target, forecast, mask))(point)
+            assert np.isfinite(found).all() and found[-1] == 0
+
+
 @pytest.mark.parametrize("context, horizon", SHAPES)
 def test_kernels_equal_the_hand_computation(context, horizon):
     cases = cases_of(context, horizon)

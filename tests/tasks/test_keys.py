@@ -41,6 +41,27 @@ def test_keys_of_any_implementation_serve(implementation):
         np.testing.assert_array_equal(words[3], jax.random.key_data(root_key(3)))
 
 
+def test_a_seed_means_the_same_key_whatever_offset_a_flag_adds():
+    plain = jax.random.key_data(root_key(7))
+    jax.config.update("jax_random_seed_offset", 5)
+    try:
+        np.testing.assert_array_equal(jax.random.key_data(root_key(7)), plain)
+    finally:
+        jax.config.update("jax_random_seed_offset", 0)
+    np.testing.assert_array_equal(
+        jax.random.key_data(jax.random.key(7, impl="threefry2x32")), plain
+    )
+
+
+def test_a_users_own_jit_may_close_over_systems(systems):
+    sizes = Sizes(systems.row("epanet", "pressure_10"), **SIZES)
+
+    def draw(key):
+        return sample_spec(sizes, systems, Bucket(512, 64, 2, 2, 32), key=key).factors
+
+    np.testing.assert_array_equal(jax.jit(draw)(root_key(5)), draw(root_key(5)))
+
+
 def test_neither_padding_nor_one_more_covariate_or_event_changes_the_other_numbers(systems):
     row = systems.row("epanet", "pressure_10")
 

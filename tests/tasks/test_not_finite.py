@@ -161,7 +161,7 @@ def test_a_stream_that_loses_draws_to_overflow_says_which_targets(tmp_path):
         list(TaskStream(0, 64, [(512, 64)], systems_with(plain, {}), n_events=[1]).iterate(0, 12))
 
 
-@pytest.mark.parametrize("draws", [0, 1.5, True, "many"])
+@pytest.mark.parametrize("draws", [0, 1.5, True, "many", 10**30])
 def test_draws_that_are_no_number_are_refused(tmp_path, draws):
     stream = TaskStream(0, 2, [(512, 64)], systems_with(tmp_path, {}), n_events=[1])
     with pytest.raises(ValueError, match="^draws: .*expected"):

@@ -203,6 +203,7 @@ def test_one_program_per_bucket(stream, systems):
         ("n_events", {"n_events": np.array([1.5])}),
         ("shapes", {"shapes": [["bell"]]}),
         ("targets", {"targets": ["presure_10"]}),
+        ("targets", {"targets": 5}),
         ("targets", {"targets": ["is_COOL_on"]}),
         ("sharding", {"sharding": "all"}),
     ],
@@ -217,6 +218,11 @@ def test_a_batch_that_devices_cannot_share_is_refused(systems):
     sharding = NamedSharding(mesh, PartitionSpec("batch"))
     with pytest.raises(ValueError, match="^batch_size: 6; expected a multiple of the 4 shards"):
         TaskStream(0, 6, systems=systems, sharding=sharding)
+
+
+def test_systems_that_are_none_are_refused():
+    with pytest.raises(ValueError, match=r"systems: name = 5; expected one of .*path of a catalog"):
+        TaskStream(0, 2, systems=[5])
 
 
 def test_a_misspelt_target_is_told_the_nearest(systems):

@@ -265,9 +265,24 @@ def test_a_bucket_beyond_the_padding_is_refused(sizes):
         Bucket(*sizes, 5, 8, 256)
 
 
-def test_a_bucket_whose_padding_has_no_shape_is_refused():
+@pytest.mark.parametrize("shapes", [("bell",), (), ("step", "step"), ("step", "square")])
+def test_a_bucket_whose_padding_has_no_shape_is_refused(shapes):
     with pytest.raises(ValueError, match="^bucket: .*expected 'step' first"):
-        Bucket(1024, 128, 5, 8, 64, ("bell",))
+        Bucket(1024, 128, 5, 8, 64, shapes)
+
+
+@pytest.mark.parametrize("name", ["covariates", "events", "positions"])
+@pytest.mark.parametrize("value", [0, -1, True])
+def test_a_bucket_of_no_size_is_refused(name, value):
+    sizes = dict(context=512, horizon=64, covariates=2, events=2, positions=32) | {name: value}
+    with pytest.raises(ValueError, match=f"^{name}: .*expected a whole number"):
+        Bucket(**sizes)
+
+
+def test_shapes_that_do_not_fit_are_refused(systems):
+    sizes = Sizes(0, 2, 32, 2, "novel", 512, 64, shapes=jnp.zeros(3, jnp.int32))
+    with pytest.raises(ValueError, match="^shapes: .*expected one for each"):
+        sample_spec(sizes, systems, Bucket(512, 64, 2, 2, 32), key=jax.random.key(0))
 
 
 def test_one_line_makes_a_verified_task(systems):
@@ -281,7 +296,7 @@ def test_one_line_makes_a_verified_task(systems):
     np.testing.assert_array_equal(again.history, task.history)
     replay = sample_task(systems, "epanet", "pressure_10", k=2, future="replay", key=root_key(0))
     np.testing.assert_array_equal(replay.history, task.history)
-    with pytest.raises(KeyError, match="target: epanet/nothing"):
+    with pytest.raises(KeyError, match="target: 'nothing'; expected one of 'pressure_10'"):
         sample_task(systems, "epanet", "nothing", key=root_key(0))
     with pytest.raises(ValueError, match="^n_events: .*expected"):
         sample_task(systems, "epanet", "pressure_10", n_events=99, key=root_key(0))

@@ -39,6 +39,9 @@ def load_system(
     """
     if isinstance(source, System):
         return source
+    if not isinstance(source, str | os.PathLike):
+        expected = one_of(_NAMES) + ", the path of a catalog file, or a loaded system"
+        raise CatalogError([Problem("catalog", "systems", "name", source, expected)])
     if source in _NAMES:
         return _builtin(str(source))
     path = Path(folder) / source

@@ -5,10 +5,10 @@ forecast or a target that is infinite at a counted step makes an error infinite,
 never NaN. An error measured against a size of zero is 0 for an exact forecast, else infinite
 (scores.md).
 
-Float32 in and out, within 1e-6 of float64 over the whole range of float32: values are brought near
-1 by powers of two, an error is one rounded difference of its inputs, sums are taken in pairs, and
-sums of mixed sign carry their rounding errors along. An error below 1e-36 of the largest value of
-its series is none.
+Float32 in and out, within 1e-6 of float64 over the whole range of float32: values are brought
+where there is room by powers of two, an error is one rounded difference of its inputs, sums are
+taken in pairs, and sums of mixed sign carry their rounding errors along. An error below 1e-45 of
+the largest value of its series and forecast is none.
 
 References:
     scores.md; fev 0.10, `fev.metrics` (WQL, WAPE, MASE, RMSE).
@@ -125,7 +125,7 @@ def _counted(target: Array, mask: Array) -> Array:
     return mask & ~jnp.isnan(target)
 
 
-def _near_one(counted: Array, *values: Array) -> Scale:
+def _common(counted: Array, *values: Array) -> Scale:
     """The scale of the largest of some values."""
     return scale_of(largest(counted, *values))
 
@@ -161,7 +161,7 @@ def weighted_quantile_loss(
     """
     level = np.asarray(levels, np.float64)
     counted = _counted(target, mask)
-    scale = _near_one(counted, target)
+    scale = scale_of(jnp.maximum(largest(counted, target), largest(counted[:, None], quantiles)))
     target, quantiles = scaled(target, scale), scaled(quantiles, scale)
     # one level after another: all steps of a level in one vector operation
     losses = []
@@ -190,7 +190,7 @@ def weighted_absolute_percentage_error(
         scores.md.
     """
     counted = _counted(target, mask)
-    scale = _near_one(counted, target)
+    scale = _common(counted, target, point)
     target, point = scaled(target, scale), scaled(point, scale)
     size = _total(jnp.where(counted, jnp.abs(target), 0.0))
     return _ratio(_total(_errors(target, point, counted)), size)
@@ -229,7 +229,7 @@ def seasonal_size(
 ) -> Scaled:
     """`seasonal_error`, of histories longer than a season, whose differences may leave float32."""
     counted = _counted(history, history_mask)
-    scale = _near_one(counted, history)
+    scale = _common(counted, history)
     history, counted = scaled(history, scale), counted[season:] & counted[:-season]
     total = _total(_errors(history[season:], history[:-season], counted))
     return Scaled(total / _count(counted), scale.exponent)
@@ -264,7 +264,7 @@ def scaled_error(
 ) -> FloatScalar:
     """`mean_absolute_scaled_error` by a size that may lie outside float32."""
     counted = _counted(target, mask)
-    scale = _near_one(counted, target, point)
+    scale = _common(counted, target, point)
     total = _total(_errors(scaled(target, scale), scaled(point, scale), counted))
     mean = Scaled(total / jnp.maximum(_count(counted), 1.0), scale.exponent)
     return _ratio_of(mean, size)
@@ -284,16 +284,17 @@ def root_mean_squared_error(
         In the target's unit; 0 where no step counts, infinite beyond float32.
     """
     counted = _counted(target, mask)
-    scale = _near_one(counted, target, point)
+    scale = _common(counted, target, point)
     error = _errors(scaled(target, scale), scaled(point, scale), counted)
     most = jnp.max(error)
-    # as shares of the largest, so that no square overflows or vanishes; brought near 1 before, so
-    # that its reciprocal does neither
+    # as shares of the largest, so that no square overflows or vanishes; the largest is brought
+    # near 1 before, so that its reciprocal does neither
     near_one = power_of_two(-exponent(most))
     usable = (most > 0) & jnp.isfinite(most)
     share = (error * near_one) / jnp.where(usable, most * near_one, 1.0)
     mean = _total(share * share) / jnp.maximum(_count(counted), 1.0)
-    root = jnp.where(usable, most * jnp.sqrt(mean), most)
+    # 1: the root of zero has no gradient
+    root = jnp.where(usable, most * jnp.sqrt(jnp.where(usable, mean, 1.0)), most)
     return times_power_of_two(root, -scale.exponent)
 
 
@@ -341,7 +342,7 @@ def direction_accuracy(
         A share in [0, 1]; NaN where no step has a true effect.
     """
     counted = _counted(target, mask) & ~jnp.isnan(baseline)
-    scale = _near_one(counted, target, baseline)
+    scale = _common(counted, target, baseline)  # not of the forecast: what counts is the truth's
     usable = jnp.isfinite(point)
     target, point, baseline = (scaled(values, scale) for values in (target, point, baseline))
     size = _total(jnp.where(counted, jnp.abs(baseline), 0.0)) / jnp.maximum(_count(counted), 1.0)
@@ -373,7 +374,7 @@ def effect_size_error(
     """
     counted = _counted(target, mask) & ~jnp.isnan(baseline)
     broken = jnp.any(counted & ~jnp.isfinite(point))
-    scale = _near_one(counted, target, baseline)
+    scale = _common(counted, target, point, baseline)
     target, point, baseline = (scaled(values, scale) for values in (target, point, baseline))
     # the baseline cancels: the difference of the two effects is that of the values
     values, less = jnp.stack([point, target]), jnp.stack([target, baseline])

@@ -146,8 +146,13 @@ def sample_spec(sizes: Sizes, systems: Systems, bucket: Bucket, *, key: PRNGKeyA
     References:
         whatif-v1.md §4, §5.
     """
-    if not is_key(key):
+    if not is_key(key) or key.shape:
         raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
+    if sizes.shapes is not None and sizes.shapes.shape[-1:] != (bucket.covariates,):
+        raise ValueError(
+            f"shapes: {sizes.shapes.shape}; expected one for each of the bucket's "
+            f"{bucket.covariates} covariates"
+        )
     _check_sizes(_within(sizes, bucket), systems, bucket)
     flat = uniform_shares_apart(as_threefry(key), *share_counters(bucket), systems)
     return spec_from(flat, sizes, systems, bucket)
@@ -233,23 +238,22 @@ def _check_sizes(sizes: Sizes, systems: Systems, bucket: Bucket) -> None:
     if not 0 <= target < len(systems.targets):
         raise ValueError(f"target: row {target}; expected 0 .. {len(systems.targets) - 1}")
     name = "/".join(systems.targets[target])
-    if isinstance(k, int) and k > int(systems.n_covariates[target]):
-        raise ValueError(
-            f"k: {k}; expected at most {int(systems.n_covariates[target])}, the covariates of "
-            f"{name}"
-        )
+    # NumPy's, as indexing a JAX array gives a tracer inside the caller's own jit
+    has = int(np.asarray(systems.n_covariates)[target])
+    if isinstance(k, int) and k > has:
+        raise ValueError(f"k: {k}; expected at most {has}, the covariates of {name}")
     if all(isinstance(value, int) for value in (context, *events)):
         for rules in systems.layout_rules(np.array([target])):
             layout(context, *events, rules)  # raises where they do not fit
     if isinstance(context, int) and isinstance(horizon, int):
-        steps = int(systems.length[target])
+        steps = int(np.asarray(systems.length)[target])
         if context + horizon > steps:
             raise ValueError(
                 f"context: {context} + horizon {horizon} do not fit the {steps} steps of {name}"
             )
     if sizes.shapes is None and isinstance(k, int):
-        columns = np.asarray(systems.order[target, :k])
-        wanted = {SHAPES[number] for number in np.asarray(systems.shape[target])[columns]}
+        columns = np.asarray(systems.order)[target, :k]
+        wanted = {SHAPES[number] for number in np.asarray(systems.shape)[target, columns]}
         if not wanted <= set(bucket.shapes):
             raise ValueError(
                 f"bucket: shapes {bucket.shapes}; expected {sorted(wanted)} among them, the shapes "
@@ -295,7 +299,7 @@ def sample_task(
         ValueError: sizes that do not fit each other or the target; or no draw passed verification.
     """
     refuse_forked()
-    if not is_key(key):
+    if not is_key(key) or key.shape:
         raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
     row = systems.row(system, target)
     if bool(systems.constant[row]):

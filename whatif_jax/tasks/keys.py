@@ -7,6 +7,7 @@ resumed elsewhere never trains on other tasks.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._types import Array, Float, PRNGKeyArray, UInt32
 from .spec import is_whole
@@ -25,7 +26,8 @@ def root_key(seed: int) -> PRNGKeyArray:
     """
     if not is_whole(seed) or not 0 <= seed < 2**32:
         raise ValueError(f"seed: {seed!r}; expected an integer in [0, 2**32)")
-    return jax.random.key(int(seed), impl=PRNG)
+    words = np.array([0, seed], np.uint32)  # `jax.random.key` adds an offset that a flag sets
+    return jax.random.wrap_key_data(jax.device_put(words), impl=PRNG)
 
 
 def is_key(value: object) -> bool:

@@ -66,7 +66,10 @@ class Bucket:
             if not is_whole(value) or value < 1:
                 raise ValueError(f"{name}: {value!r}; expected a whole number of at least 1")
         check_window("bucket", self.context, self.horizon)
-        if self.shapes[:1] != SHAPES[:1] or not set(self.shapes) <= set(SHAPES):
+        names = list(self.shapes) if isinstance(self.shapes, tuple) else []
+        if names[:1] != [SHAPES[0]] or any(
+            names.count(name) > 1 or name not in SHAPES for name in names
+        ):
             raise ValueError(
                 f"bucket: shapes {self.shapes}; expected {SHAPES[0]!r} first, then some of {SHAPES}"
             )

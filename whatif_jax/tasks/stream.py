@@ -33,6 +33,7 @@ PASSES = 16  # of the loop that draws a batch, if every draw passes
 
 LOST = 0.01  # share of draws lost to overflow from which a stream says so
 ENOUGH_DRAWS = 256
+MOST_DRAWS = 2**24  # of `acceptance`
 
 
 class StreamError(RuntimeError):
@@ -116,6 +117,7 @@ class TaskStream(StreamConfig):
 
     def check(self, batch: StreamBatch) -> StreamBatch:
         """Return the batch, or raise StreamError if a row is not verified. Waits for the device."""
+        refuse_forked()
         failed = int(jax.device_get(jnp.sum(~batch.verified)))
         if failed:
             raise StreamError(
@@ -161,8 +163,8 @@ class TaskStream(StreamConfig):
         Raises:
             ValueError: `draws` is not a whole number of at least 1.
         """
-        if not is_whole(draws) or draws < 1:
-            raise ValueError(f"draws: {draws!r}; expected a whole number of at least 1")
+        if not is_whole(draws) or not 1 <= draws <= MOST_DRAWS:
+            raise ValueError(f"draws: {draws!r}; expected a whole number in 1 .. {MOST_DRAWS}")
         refuse_forked()
         draws = -(-draws // DRAWN_TOGETHER) * DRAWN_TOGETHER
         counts = np.zeros((len(self.systems.targets), 3), np.int64)

@@ -278,6 +278,8 @@ def _target_rows(systems: Systems, names: Sequence[str] | None) -> np.ndarray:
         return np.flatnonzero(~constant)
     if isinstance(names, str):
         names = [names]
+    if not np.iterable(names):
+        raise ValueError(f"targets: {names!r}; expected target names, or None for all that vary")
     if not len(names):
         raise ValueError("targets: []; expected target names, or None for all that vary")
     rows = []
