@@ -13,8 +13,9 @@ from pyarrow import parquet
 
 import eval.run
 import eval.run_folder
-from eval.results import DamagedRunError, ResultsError, Run, load_results, load_run
+from eval.results import Run, load_results, load_run
 from eval.run import RunPlan, plan_run, run
+from eval.run_files import DamagedRunError, ResultsError
 from eval.summary import run_lines
 from tests.eval import run_helpers
 from tests.eval.run_helpers import WHERE
