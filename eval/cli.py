@@ -177,7 +177,8 @@ def report(
     from whatif_jax.evaluation import METRIC_VERSION
 
     from .report.write import write_report
-    from .results import ResultsError, load_results
+    from .results import load_results
+    from .run_files import ResultsError
 
     whole = load_suite(suite, systems=system)
     runs = load_results(

@@ -11,7 +11,7 @@ import numpy as np
 from whatif_jax.evaluation.forecaster import forecaster_identity
 
 from .forecasters.base import require
-from .results import ResultsError
+from .run_files import ResultsError
 
 __all__ = ["Spread", "cluster"]
 

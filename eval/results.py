@@ -1,4 +1,4 @@
-"""The files of results: what a run is keyed by, its folder, and reading finished runs.
+"""Results: what a run is keyed by, its folder, and reading finished runs.
 
 A run lies in `<results>/<suite>-<fingerprint>/metrics-v<version>/<forecaster>-<version>-<key>/`:
 `run.json` (what was run, where, and whether it is complete), `parts/` while it runs, and at the
@@ -12,58 +12,39 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as parquet
-from pydantic import BaseModel, ConfigDict, Json
 
 from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
-from whatif_jax.files import explained
+
+from .run_files import (
+    FORECASTS_FILE,
+    FORECASTS_SCHEMA,
+    RUN_FILE,
+    SCORES_FILE,
+    SECONDS_FILE,
+    DamagedRunError,
+    ResultsError,
+    broken_rows,
+    metadata_of,
+    read_run_file,
+    read_table,
+    refuse_other,
+)
 
 __all__ = [
-    "FORECASTS_SCHEMA",
-    "RUN_FILE",
-    "DamagedRunError",
     "Identity",
-    "ResultsError",
     "Run",
     "canonical",
-    "damaged",
     "load_results",
     "load_run",
     "metric_folder",
     "public_settings",
 ]
 
-RUN_FILE = "run.json"
-SCORES_FILE = "scores.parquet"
-SECONDS_FILE = "seconds.parquet"
-FORECASTS_FILE = "forecasts.parquet"
-PARTS = "parts"
-# Raised whenever these files change for the same scores.
-LAYOUT = 2
-FORECASTS_SCHEMA = pa.schema(
-    [("task_id", pa.int64()), ("quantiles", pa.list_(pa.list_(pa.float32())))]
-)
 _SECRET = re.compile(r"(^|_)(key|token|secret|password|passwd|credentials?|authorization)$", re.I)
-
-
-class ResultsError(RuntimeError):
-    """Results cannot be written or continued, or are not those that were asked for."""
-
-
-class DamagedRunError(ResultsError):
-    """A file of a run is missing or broken: see `damaged`."""
-
-
-def damaged(path: Path, fault: str) -> DamagedRunError:
-    """The error that names a file and its fault, and says that there is a way out."""
-    return DamagedRunError(
-        f"results: {path} {fault}; running the same `python -m eval run` command once more makes "
-        f"it whole"
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,111 +144,6 @@ class Identity:
         return metric_folder(root, self.suite, self.fingerprint, self.metric_version) / name
 
 
-def metadata_of(table: pa.Table) -> dict[str, str]:
-    """Schema metadata as texts, without what libraries add for themselves."""
-    return {
-        key.decode(errors="replace"): value.decode(errors="replace")
-        for key, value in (table.schema.metadata or {}).items()
-        if key != b"ARROW:schema"
-    }
-
-
-def read_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """Read a parquet file of a run.
-
-    Raises:
-        DamagedRunError: missing, no parquet file, of other columns, or tasks not in order.
-        ResultsError: the operating system does not let it be read.
-    """
-    if not path.is_file():
-        raise damaged(path, "is missing")
-    try:
-        table = parquet.read_table(path, partitioning=None, page_checksum_verification=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            with explained(ResultsError, "results", path):
-                raise
-        said = " ".join(str(error).split())
-        raise damaged(path, f"is not a parquet file that can be read ({said})") from None
-    if not table.schema.remove_metadata().equals(schema):
-        columns = ", ".join(f"{field.name} {field.type}" for field in schema)
-        raise damaged(path, f"holds other columns than {columns}")
-    table = table.combine_chunks()
-    ids = table.column("task_id").to_numpy()
-    if not (np.diff(ids) > 0).all() or table.column("task_id").null_count:
-        raise damaged(path, "does not hold each task once, by ascending task_id")
-    return table
-
-
-class _Record(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class _Metadata(_Record):
-    suite: str
-    fingerprint: str
-    metric_version: str
-    forecaster: str
-    version: str
-    settings: Json[dict[str, Any]]
-    tasks: Literal["all"] | Json[dict[str, Any]]
-
-
-class _RunFile(_Record):
-    """What is read of `run.json`; the rest is for people."""
-
-    metadata: _Metadata
-    batches: int
-    task_count: int
-    forecast_count: int
-    complete: bool
-
-
-def read_run_file(folder: Path) -> dict[str, Any]:
-    """Read `run.json` of a folder.
-
-    Raises:
-        DamagedRunError: missing, or not what a run writes there.
-        ResultsError: another version of this program wrote it, or it cannot be read.
-    """
-    path = folder / RUN_FILE
-    if not path.is_file():
-        raise damaged(path, "is missing")
-    try:
-        with explained(ResultsError, "results", path):
-            found = json.loads(path.read_text("utf-8"))
-        layout = found["layout"]
-        if layout == LAYOUT:
-            _RunFile.model_validate(found)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise damaged(path, f"is not what a run writes there ({said})") from error
-    if layout != LAYOUT:
-        raise ResultsError(
-            f"layout: {path} has {layout!r}; expected {LAYOUT}: written by another version of "
-            f"this program"
-        )
-    return found
-
-
-def refuse_other(path: Path, found: Mapping[str, str], expected: Mapping[str, str | None]) -> None:
-    """Refuse results that are not of the expected suite, metric version, and so on.
-
-    Args:
-        path: what was read.
-        found: what it says of itself.
-        expected: names and values; None is any.
-
-    Raises:
-        ResultsError: names the file, the first name that differs, and both values.
-    """
-    for name, value in expected.items():
-        if value is not None and found.get(name) != value:
-            raise ResultsError(
-                f"{name}: {path} holds results of {found.get(name)!r}; expected {value!r}"
-            )
-
-
 def load_run(folder: str | Path) -> Run:
     """Read one finished run.
 
@@ -291,11 +167,14 @@ def load_run(folder: str | Path) -> Run:
         refuse_other(folder / name, metadata_of(tables[name]), metadata)
         if len(tables[name]) != count:
             rows = f"holds {len(tables[name]):,} rows; expected {count:,} as {RUN_FILE} says"
-            raise damaged(folder / name, rows)
+            raise DamagedRunError(folder / name, rows)
+        for row in np.flatnonzero(broken_rows(tables[name]))[:1].tolist():
+            task = tables[name].column("task_id")[row]
+            raise DamagedRunError(folder / name, f"holds values of task {task} that no run writes")
     scores = tables[SCORES_FILE]
     for name, table in tables.items():
         if not np.isin(table.column("task_id"), scores.column("task_id")).all():
-            raise damaged(folder / name, f"holds other tasks than {SCORES_FILE}")
+            raise DamagedRunError(folder / name, f"holds other tasks than {SCORES_FILE}")
     return Run(
         name=metadata["forecaster"],
         version=metadata["version"],

@@ -152,9 +152,9 @@ def run(
             if progress:
                 print(f"{folder.path} is complete; nothing to run", file=sys.stderr)
             return load_run(folder.path)
-        if folder.damage and progress:
-            again = len(batches) - len(folder.done)
-            print(f"{folder.damage}: {again} of {len(batches)} batches again", file=sys.stderr)
+        if folder.damage:
+            again = f"{len(batches) - len(folder.done)} of {len(batches)} batches are run again"
+            print(f"{folder.damage} was damaged: {again}", file=sys.stderr)
         done = sum(len(batches[number]) for number in folder.done)
         with contextlib.ExitStack() as stack:
             forecaster, where_run = stack.enter_context(_spread(forecaster, jobs, dask))

@@ -14,7 +14,8 @@ import pyarrow.parquet as parquet
 from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
 from whatif_jax.files import HeldFolder
 
-from .results import (
+from .results import Identity, Run, load_run
+from .run_files import (
     FORECASTS_FILE,
     FORECASTS_SCHEMA,
     LAYOUT,
@@ -23,14 +24,12 @@ from .results import (
     SCORES_FILE,
     SECONDS_FILE,
     DamagedRunError,
-    Identity,
     ResultsError,
-    Run,
-    damaged,
-    load_run,
+    broken_rows,
     metadata_of,
     read_run_file,
     read_table,
+    refuse_folder,
     refuse_other,
 )
 
@@ -73,7 +72,7 @@ class RunFolder(HeldFolder):
         super().__init__(identity.folder(root))
         self.batches = batches
         self.done: set[int] = set()
-        self.damage = ""  # what was wrong with a finished run
+        self.damage = ""  # name of the file that a finished run had damaged
         self._metadata = identity.metadata()
         self._plan = dict(plan)
         self._kept = kept
@@ -81,19 +80,26 @@ class RunFolder(HeldFolder):
 
     def open(self) -> None:
         """Read how far the run is; refuse one of another kind, take apart one that is damaged."""
+        if (self.path / PARTS).is_file():
+            raise ResultsError(
+                f"results: {self.path / PARTS} is a file; expected a folder: remove it and run the "
+                f"same command again"
+            )
+        for name in (RUN_FILE, SCORES_FILE, SECONDS_FILE, FORECASTS_FILE):
+            refuse_folder(self.path / name)
         (self.path / PARTS).mkdir(exist_ok=True)
         if (self.path / RUN_FILE).is_file():
             try:
                 self._about = read_run_file(self.path)
             except DamagedRunError as error:
-                self.damage = str(error)
+                self.damage = error.path.name
         if self._about:
             refuse_other(self.path / RUN_FILE, self._about["metadata"], self._metadata)
             if self._about["complete"]:
                 try:
                     self._refuse_other_tasks(load_run(self.path))
                 except DamagedRunError as error:
-                    self.damage = str(error)
+                    self.damage = error.path.name
                 else:
                     self.complete = True
                     self._drop_parts()
@@ -115,7 +121,7 @@ class RunFolder(HeldFolder):
             (FORECASTS_FILE, run.forecasts, self._kept),
         ):
             if table is not None and not np.array_equal(table.column("task_id"), ids):
-                raise damaged(self.path / name, "holds other tasks than the run has")
+                raise DamagedRunError(self.path / name, "holds other tasks than the run has")
 
     def _take_apart(self) -> None:
         """Make parts again of what is whole in the files of a finished run; it goes on then."""
@@ -126,11 +132,11 @@ class RunFolder(HeldFolder):
             (FORECASTS_FILE, FORECASTS_SCHEMA),
         ):
             try:
-                whole[name] = read_table(self.path / name, schema)
+                table = read_table(self.path / name, schema)
+                refuse_other(self.path / name, metadata_of(table), self._metadata)
+                whole[name] = table.filter(~broken_rows(table)).combine_chunks()
             except DamagedRunError:
                 whole[name] = schema.empty_table()
-            else:
-                refuse_other(self.path / name, metadata_of(whole[name]), self._metadata)
         for number, planned in enumerate(self.batches):
             if number in self.done:
                 continue
@@ -158,15 +164,17 @@ class RunFolder(HeldFolder):
     def _whole(self, number: int) -> bool:
         """Whether the part of a batch is there; one that cannot be read is simply made again."""
         path = self._part(number)
-        if not path.is_file():
-            return False
         try:
             part = read_table(path, PART_SCHEMA)
+            refuse_other(path, metadata_of(part), self._metadata)
         except DamagedRunError:
             return False
-        refuse_other(path, metadata_of(part), self._metadata)
-        return bool(
-            np.array_equal(part.column("task_id").to_numpy(), np.sort(self.batches[number]))
+        ids = part.column("task_id").to_numpy()
+        kept = part.filter(np.isin(ids, self._kept)).combine_chunks()
+        return (
+            np.array_equal(ids, np.sort(self.batches[number]))
+            and not broken_rows(part.drop_columns("quantiles")).any()
+            and not broken_rows(kept).any()
         )
 
     def begin(self, notes: Mapping[str, Any]) -> None:
@@ -183,13 +191,18 @@ class RunFolder(HeldFolder):
                 "layout": LAYOUT,
                 "metadata": self._metadata,
                 **self._plan,
-                "batches": len(self.batches),
-                "task_count": sum(map(len, self.batches)),
-                "forecast_count": len(self._kept),
+                **self._counts(),
                 **notes,
                 "complete": False,
             }
             self._note()
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "batches": len(self.batches),
+            "task_count": sum(map(len, self.batches)),
+            "forecast_count": len(self._kept),
+        }
 
     def _note(self) -> None:
         text = json.dumps(self._about, indent=1, ensure_ascii=False) + "\n"
@@ -261,7 +274,9 @@ class RunFolder(HeldFolder):
             files[FORECASTS_FILE] = forecasts
         for name, table in files.items():
             self._save(table.replace_schema_metadata(metadata), self.path / name)
-        self._about = {**self._about, "metadata": metadata, "complete": True}
+        self._about = {
+            **self._about, **self._counts(), "metadata": metadata, "complete": True
+        }  # fmt: skip
         self._note()
         self.complete = True
         self._drop_parts()

@@ -10,7 +10,8 @@ import pyarrow.compute as compute
 
 from whatif_jax import Suite
 
-from .results import PARTS, RUN_FILE, ResultsError, Run, load_run, read_run_file
+from .results import Run, load_run
+from .run_files import PARTS, RUN_FILE, ResultsError, read_run_file
 
 __all__ = ["naive_run", "run_lines", "summary", "tasks_text"]
 

@@ -15,8 +15,9 @@ from pyarrow import parquet
 
 import eval.run
 import eval.run_folder
-from eval.results import ResultsError, load_results
+from eval.results import load_results
 from eval.run import plan_run, run
+from eval.run_files import ResultsError
 from eval.sampling import browse_sample
 from tests.eval import run_helpers
 from tests.eval.run_helpers import MODULE, WHERE, WHERE_OPTIONS

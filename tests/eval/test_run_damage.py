@@ -13,8 +13,9 @@ from pyarrow import parquet
 
 import eval.run
 import eval.run_folder
-from eval.results import DamagedRunError, ResultsError, Run, load_results, load_run
+from eval.results import Run, load_results, load_run
 from eval.run import RunPlan, plan_run, run
+from eval.run_files import DamagedRunError, ResultsError
 from eval.summary import run_lines
 from tests.eval import run_helpers
 from tests.eval.run_helpers import WHERE
@@ -83,6 +84,22 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
+def through_pandas(path: Path) -> None:
+    parquet.write_table(pa.Table.from_pandas(parquet.read_table(path).to_pandas()), path)
+
+
+def holding(name: str, value):
+    """The value of the third row in a column is another one."""
+
+    def change(table: pa.Table) -> pa.Table:
+        values = table.column(name).to_pylist()
+        values[2] = value
+        place, field = table.column_names.index(name), table.schema.field(name)
+        return table.set_column(place, field, pa.array(values, field.type))
+
+    return rewritten(change)
+
+
 ANY = {
     "missing": Path.unlink,
     "empty": lambda path: path.write_bytes(b""),
@@ -103,12 +120,32 @@ ROWS = {
         lambda table: pa.concat_tables([table, other_task(table.slice(len(table) - 1))])
     ),
 }
+UNSAID = {
+    "no metadata": rewritten(lambda table: table.replace_schema_metadata(None)),
+    "through pandas": through_pandas,
+}
+VALUES = [
+    ("scores.parquet", "wql", None),
+    ("scores.parquet", "wql", np.nan),
+    ("scores.parquet", "rmse", -1.0),
+    ("scores.parquet", "coverage", None),
+    ("scores.parquet", "coverage", [0.5] * 8 + [None]),
+    ("scores.parquet", "coverage", [0.5]),
+    ("seconds.parquet", "seconds", np.nan),
+    ("forecasts.parquet", "quantiles", None),
+    ("forecasts.parquet", "quantiles", []),
+    ("forecasts.parquet", "quantiles", [[0.0] * 9, None]),
+    ("forecasts.parquet", "quantiles", [[0.0] * 9, [0.0]]),
+    ("forecasts.parquet", "quantiles", [[np.nan] * 9]),
+]
 CASES = [
     *(("scores.parquet", damage, BATCHES) for damage in TABLES.items()),
     *((name, damage, LOST[name]) for name in list(LOST)[1:] for damage in list(TABLES.items())[:2]),
     *((name, damage, 1) for name in LOST for damage in list(ROWS.items())[:2]),
     ("scores.parquet", list(ROWS.items())[2], 0),
     *(("run.json", damage, 0) for damage in list(ANY.items())[1:3]),
+    *((name, damage, LOST[name]) for name in LOST for damage in UNSAID.items()),
+    *((name, (f"{what} {value}"[:40], holding(what, value)), 1) for name, what, value in VALUES),
 ]
 
 
@@ -118,7 +155,7 @@ CASES = [
     ids=[f"{name}, {how}" for name, (how, _), _ in CASES],
 )
 def test_a_damaged_file_is_named_and_the_same_command_makes_it_whole(
-    suite, whole, results, counted, name, damage, computed
+    suite, whole, results, counted, capsys, name, damage, computed
 ):
     path = results / whole.relative_to(whole.parents[2]) / name
     damage(path)
@@ -130,6 +167,11 @@ def test_a_damaged_file_is_named_and_the_same_command_makes_it_whole(
             assert "\n" not in said and "running the same `python -m eval run` command" in said
             assert run_lines(results) == [said]
     found = again(suite, results)
+    count = f"{len(counted)} of {BATCHES} batches are run again"
+    said = capsys.readouterr().err
+    assert said.endswith(f"{count}\n") and said.count("\n") == 1
+    if damage is not ROWS["of another task"]:  # the files disagree, and either is named
+        assert said.startswith(f"{name} was damaged: ")
     if computed == WITH_KEPT:
         planned = plan(suite)
         computed = sum(np.isin(ids, planned.kept).any() for ids in planned.batches)
@@ -140,6 +182,57 @@ def test_a_damaged_file_is_named_and_the_same_command_makes_it_whole(
     assert found.seconds.column("task_id") == found.scores.column("task_id")
     assert {each.name for each in found.folder.iterdir()} == {each.name for each in whole.iterdir()}
     assert load_results(results)[0].scores.equals(found.scores)
+
+
+def test_an_infinite_error_and_a_direction_without_steps_are_whole(results):
+    (path,) = results.rglob("scores.parquet")
+    holding("wql", np.inf)(path)
+    holding("direction_accuracy", None)(path)
+    assert load_run(path.parent).scores.column("wql")[2].as_py() == np.inf
+
+
+def test_values_that_no_run_writes_are_not_taken_from_a_part_either(
+    suite, whole, results, counted, monkeypatch
+):
+    next(results.rglob("scores.parquet")).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(eval.run_folder.RunFolder, "finish", lambda self: load_run(self.path))
+        with pytest.raises(ResultsError, match="is not complete"):
+            again(suite, results)
+    first, *_, last = sorted(results.rglob("parts/*.parquet"))
+    holding("mase", None)(first)
+    rewritten(lambda table: table.replace_schema_metadata(None))(last)
+    counted.clear()
+    found = again(suite, results)
+    assert len(counted) == 2
+    for each in COMPARED:
+        assert (found.folder / each).read_bytes() == (whole / each).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "scores.parquet", "seconds.parquet", "forecasts.parquet"]
+)
+def test_a_folder_in_the_place_of_a_file_is_named_before_anything_is_run(
+    suite, results, counted, name
+):
+    (path,) = results.rglob(name)
+    path.unlink()
+    path.mkdir()
+    said = re.escape(f"results: {path} is a folder; expected a file: remove it and run the same")
+    with pytest.raises(ResultsError, match=said):
+        again(suite, results)
+    with pytest.raises(ResultsError, match=said):
+        load_results(results)
+    path.rmdir()
+    assert counted == [] and len(again(suite, results).scores) == 40
+
+
+def test_a_file_in_the_place_of_the_parts_is_named(suite, results):
+    path = next(results.rglob("run.json")).parent / "parts"
+    path.touch()
+    said = re.escape(f"results: {path} is a file; expected a folder: remove it and run the same")
+    with pytest.raises(ResultsError, match=said):
+        again(suite, results)
 
 
 def test_the_same_rows_are_needed_on_both_sides_of_a_record(results):
@@ -251,6 +344,9 @@ def test_no_flipped_byte_changes_a_result(results):
     "change",
     [
         lambda about: about.pop("task_count"),
+        lambda about: about.pop("batch_size"),
+        lambda about: about.update(keep_forecasts="5"),
+        lambda about: about["metadata"].pop("levels"),
         lambda about: about.update(complete="yes"),
         lambda about: about["metadata"].pop("suite"),
         lambda about: about["metadata"].update(settings="{"),
@@ -258,10 +354,20 @@ def test_no_flipped_byte_changes_a_result(results):
         lambda about: about.update(metadata=[]),
     ],
 )
-def test_a_record_that_lacks_what_is_read_of_it_is_damaged(results, change):
+def test_a_record_that_lacks_what_is_read_of_it_is_damaged(suite, results, counted, change):
     (path,) = results.rglob("run.json")
     about = json.loads(path.read_text())
     change(about)
     path.write_text(json.dumps(about))
     with pytest.raises(DamagedRunError, match=r"run\.json is not what a run writes there"):
         load_results(results)
+    assert len(again(suite, results).scores) == 40 and counted == []
+    assert load_results(results)
+
+
+@pytest.mark.parametrize("name", ["task_count", "forecast_count"])
+def test_a_record_that_counts_wrongly_is_made_right(suite, whole, results, name):
+    (path,) = results.rglob("run.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: 3}))
+    again(suite, results)
+    assert json.loads(path.read_text())[name] == json.loads((whole / "run.json").read_text())[name]

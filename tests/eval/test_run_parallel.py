@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from eval.parallel import Spread
-from eval.results import ResultsError
 from eval.run import plan_run, run
+from eval.run_files import ResultsError
 from tests.eval import run_helpers
 from tests.eval.run_helpers import WHERE
 from whatif_jax import BatchInfo, ForecasterError, Suite, load_suite
