@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from whatif_jax.compilation_cache import cache_folder, compilation_said, keep_compiled
+from whatif_jax.compilation_cache import cache_rule, compilation_said, keep_compiled
 
 __all__ = ["app", "main", "parse_settings"]
 
 app = typer.Typer(
     help="Score forecasters on a suite, and report.",
-    epilog=f"Compiled programs are kept in {cache_folder()}; the variable "
-    "JAX_COMPILATION_CACHE_DIR names another folder, or none if it is empty.",
+    epilog=cache_rule(),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

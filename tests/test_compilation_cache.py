@@ -61,6 +61,30 @@ def test_whoever_chose_a_folder_keeps_it(tmp_path):
     assert folder(tmp_path, program, before=before) == "/own"
     (tmp_path / "file").touch()
     assert folder(tmp_path, program, XDG_CACHE_HOME=str(tmp_path / "file")) == "None"
+    (tmp_path / "whatif-jax").mkdir()
+    (tmp_path / "whatif-jax" / "compiled").touch()  # a file in place of the folder itself
+    assert folder(tmp_path, program) == "None"
+
+
+HOMELESS = """
+import os, pwd
+os.environ.pop("HOME", None)
+def nobody(uid): raise KeyError(uid)
+pwd.getpwuid = nobody
+"""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_without_a_home_folder_there_is_no_cache_and_the_help_says_the_rule(tmp_path, program):
+    pytest.importorskip("pwd")
+    assert folder(tmp_path, program, before=HOMELESS, XDG_CACHE_HOME="") == "None"
+    code = CALL.format(program=program, before=HOMELESS, arguments=["--help"])
+    environment = {**os.environ, "PYTHONPATH": str(Path(whatif_jax.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment | {"COLUMNS": "200", "XDG_CACHE_HOME": ""},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "and nowhere without a home folder" in done.stdout and not done.stderr
 
 
 def test_a_run_leaves_its_programs_there(tmp_path):

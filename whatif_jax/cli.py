@@ -11,14 +11,13 @@ from typing import Annotated, NoReturn
 import typer
 
 from . import __version__
-from .compilation_cache import cache_folder, compilation_said, keep_compiled
+from .compilation_cache import cache_rule, compilation_said, keep_compiled
 
 __all__ = ["app", "main", "run_app"]
 
 app = typer.Typer(
     help="Does a forecaster use covariates well at values it has never seen?",
-    epilog=f"Compiled programs are kept in {cache_folder()}; the variable "
-    "JAX_COMPILATION_CACHE_DIR names another folder, or none if it is empty.",
+    epilog=cache_rule(),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

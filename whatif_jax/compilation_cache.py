@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["cache_folder", "compilation_said", "keep_compiled"]
+__all__ = ["cache_folder", "cache_rule", "compilation_said", "keep_compiled"]
 
 FOLDER = "JAX_COMPILATION_CACHE_DIR"
 # JAX keeps what took a second by default; much of a task's programs takes less
@@ -20,10 +20,22 @@ SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 COMPILING = "/jax/core/compile/backend_compile_duration"
 
 
-def cache_folder() -> Path:
-    """The folder unless said otherwise: in the user's cache folder."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def cache_folder() -> Path | None:
+    """The folder unless said otherwise: in the user's cache folder; None without a home folder."""
+    try:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # a container's user, whom no list of users names
+        return None
     return Path(root) / "whatif-jax" / "compiled"
+
+
+def cache_rule() -> str:
+    """Where compiled programs are kept, for a program's help."""
+    kept = cache_folder() or "XDG_CACHE_HOME/whatif-jax/compiled, and nowhere without a home folder"
+    return (
+        f"Compiled programs are kept in {kept}; the variable {FOLDER} names another folder, or "
+        f"none if it is empty."
+    )
 
 
 def keep_compiled() -> None:
@@ -31,17 +43,17 @@ def keep_compiled() -> None:
 
     For programs, before they import JAX: it sets variables of the environment that JAX reads then.
     Does nothing where the user has set the folder, an empty name (no cache) among them; where JAX
-    is imported already, since its caller has settings of its own; or where the folder cannot be
-    written.
+    is imported already, since its caller has settings of its own; or where there is no home folder
+    or the folder cannot be written.
     """
-    if FOLDER in os.environ or "jax" in sys.modules:
-        return
     folder = cache_folder()
+    if FOLDER in os.environ or "jax" in sys.modules or folder is None:
+        return
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    if os.access(folder, os.W_OK):
-        os.environ[FOLDER] = str(folder)
-        os.environ.setdefault(SECONDS, "0.3")
+        folder.mkdir(parents=True, exist_ok=True)  # raises where a file is in the way
+        if os.access(folder, os.W_OK):
+            os.environ[FOLDER] = str(folder)
+            os.environ.setdefault(SECONDS, "0.3")
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ References:
 
 import importlib.metadata
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from .card import CARD_FILE, about, card
 from .croissant import CROISSANT_FILE, croissant
 from .fev import Fev
 from .folder import Folder
-from .formats import Format
+from .formats import Format, holds_tasks
 from .gluonts import Gluonts
 from .parquet import Parquet
 from .rows import Shard, ShardRows, realized
@@ -77,8 +77,14 @@ def export(
         },
         "settings": {"batch_size": int(batch_size)},
     }
-    about_it = card(suite, form)
-    with Folder(folder, identity, (CARD_FILE, about_it)) as target:
+    about_it, sides = card(suite, form), form.side_files(suite)
+    parts = {shard.path: suite.column("task_id")[shard.rows] for shard in shards}
+
+    def recognized(path: str) -> bool | None:
+        return holds_tasks(folder / path, suite, parts[path]) if path in parts else None
+
+    paths = {*parts, *sides, CARD_FILE, CROISSANT_FILE}
+    with Folder(folder, identity, (CARD_FILE, about_it), paths, recognized) as target:
         if target.complete:
             return folder
         missing = [shard for shard in shards if shard.path not in target.finished]
@@ -94,7 +100,7 @@ def export(
                 f"stopped: {kept} of {len(shards)} parts are kept in {folder}; the same command "
                 f"goes on"
             ) from None
-        _describe(suite, form, target, about_it)
+        _describe(suite, form, target, {**sides, CARD_FILE: about_it})
     return folder
 
 
@@ -135,11 +141,10 @@ def _write_shards(
             pending.result()
 
 
-def _describe(suite: Suite, form: Format, target: Folder, about_it: str) -> None:
+def _describe(suite: Suite, form: Format, target: Folder, texts: Mapping[str, str]) -> None:
     """The files about the export, its card among them; the manifest comes last."""
-    for path, text in form.side_files(suite).items():
+    for path, text in texts.items():
         target.add_text(path, text)
-    target.add_text(CARD_FILE, about_it)
     files = [entry for path, entry in sorted(target.finished.items()) if path != CROISSANT_FILE]
     target.add_text(
         CROISSANT_FILE,
@@ -150,4 +155,4 @@ def _describe(suite: Suite, form: Format, target: Folder, about_it: str) -> None
     software = {
         name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pyarrow")
     }
-    target.finish({"software": {"whatif_jax": __version__, **software}})
+    target.finish({"whatif_jax": __version__, **software})

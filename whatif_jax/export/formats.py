@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -12,7 +13,7 @@ from ..suites import Suite
 from .columns import Column
 from .rows import Shard, ShardRows
 
-__all__ = ["Format", "RecordSet"]
+__all__ = ["Format", "RecordSet", "holds_tasks"]
 
 # Long pages: histories of one target overlap, and the compressor finds that only within a page.
 _PAGE_BYTES = 4 << 20
@@ -69,3 +70,29 @@ class Format(abc.ABC):
             write_statistics=scalars,
             data_page_size=_PAGE_BYTES,
         )
+
+
+def holds_tasks(path: Path, suite: Suite, task_ids: np.ndarray) -> bool | None:
+    """Whether a file is a part of an export of these tasks, by what it says itself.
+
+    Args:
+        path: of the file.
+        suite: whose fingerprint the file has, if it has one.
+        task_ids: of the tasks it should hold, in any order.
+
+    Returns:
+        whether it does; None if it cannot be read.
+    """
+    try:
+        with parquet.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            # every format begins with the id
+            ids = file.read(columns=schema.names[:1]).column(0).to_pylist()
+    except (OSError, pa.ArrowException):
+        return None
+    own = suite.fingerprint.encode()
+    if (schema.metadata or {}).get(b"whatif_suite_fingerprint", own) != own:
+        return False
+    # some write them as text, with leading zeros
+    held, wanted = (sorted(str(each).lstrip("0") for each in some) for some in (ids, task_ids))
+    return held == wanted
