@@ -144,7 +144,10 @@ def _padded(name: str, given: object, spec: TaskSpec) -> Array:
     """Factors as the spec holds them, 1 where it has no covariate or no event."""
     held = getattr(spec, name)
     values: Any
-    if any(getattr(each, "dtype", type(each)) == bool for each in jax.tree.leaves(given)):
+    if any(
+        isinstance(each, bool) or getattr(each, "dtype", None) == bool
+        for each in jax.tree.leaves(given)
+    ):
         raise ValueError(f"{name}: {given!r}; expected numbers, not truths")
     try:
         with np.errstate(over="ignore"):
