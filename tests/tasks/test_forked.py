@@ -20,8 +20,7 @@ from whatif_jax.tasks.grain_source import TaskSource
 warnings.simplefilter("ignore")  # JAX's own, of the fork
 stream = TaskStream(0, 2, buckets=[(256, 32)], systems=["epanet"], event_lengths=[32])
 suite = load_suite()
-suite.systems
-key, spec = root_key(0), suite.spec(0)
+key, spec, systems = root_key(0), suite.spec(0), suite.systems
 calls = [
     lambda: stream.batch_at(0),
     lambda: next(iter(stream)),
@@ -29,8 +28,8 @@ calls = [
     lambda: next(suite.batches(2)),
     lambda: stream.acceptance(64),
     lambda: TaskStream(0, 2, buckets=[(256, 32)], systems=["sumo"], event_lengths=[32]),
-    lambda: sample_task(suite.systems, "epanet", "pressure_10", key=key),
-    lambda: plot_task(spec, suite.systems),
+    lambda: sample_task(systems, "epanet", "pressure_10", key=key),
+    lambda: plot_task(spec, systems),
 ]
 {more}
 child = os.fork()

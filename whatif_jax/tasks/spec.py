@@ -145,7 +145,7 @@ def _padded(name: str, given: object, spec: TaskSpec) -> Array:
     held = getattr(spec, name)
     values: Any
     if any(
-        isinstance(each, bool) or getattr(each, "dtype", None) == bool
+        isinstance(each, bool) or getattr(each, "dtype", None) == np.dtype(bool)
         for each in jax.tree.leaves(given)
     ):
         raise ValueError(f"{name}: {given!r}; expected numbers, not truths")
