@@ -3,11 +3,12 @@
 import re
 import sys
 
+import equinox as eqx
 import numpy as np
 import pytest
 
 from tests.export_helpers import small_suite
-from whatif_jax import cli, plot_task, with_factors
+from whatif_jax import cli, load_systems, plot_task, with_factors
 
 pytest.importorskip("matplotlib")
 
@@ -61,6 +62,24 @@ def test_what_is_not_the_spec_of_a_task_is_refused(pair):
             plot_task(spec, pair.systems)
     with pytest.raises(ValueError, match="^spec: 0 tasks of .*expected tasks of one target"):
         plot_task([], pair.systems)
+
+
+def test_what_a_spec_cannot_be_drawn_with_is_refused(pair, suite):
+    spec = pair.spec(int(pair.column("task_id")[0]))
+    for systems in ("epanet", None, pair):
+        with pytest.raises(ValueError, match="^systems: .*; expected Systems, such as suite.sys"):
+            plot_task(spec, systems)
+    with pytest.raises(ValueError, match="^path: 5; expected the path of a file"):
+        plot_task(spec, pair.systems, path=5)
+    epanet, other = load_systems("epanet"), suite.where(system="sumo")
+    foreign = other.spec(int(other.column("task_id")[0]))
+    for row in (foreign.target, 0):  # 0: as if it came from Systems of sumo alone
+        at = eqx.tree_at(lambda each: each.target, foreign, np.int32(row))
+        late = eqx.tree_at(lambda each: each.window_start, at, np.int32(10**6))
+        with pytest.raises(ValueError, match="^systems: epanet; expected those of the spec"):
+            plot_task([late], epanet)
+    with pytest.raises(ValueError, match="^systems: epanet; expected those of the spec"):
+        plot_task(foreign, epanet)
 
 
 def test_a_padded_task_of_a_users_system(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy as np
 from .catalog import System, load_system
 from .files import explained, write_whole
 from .tasks import Systems, Task, TaskSpec, realize
+from .tasks.forked import refuse_forked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,13 +61,22 @@ def plot_task(
     Raises:
         CatalogError: the system is neither built in nor in `catalog`.
         ImportError: matplotlib is not installed; names the extra.
-        ValueError: no task, tasks of several targets, or an ending that matplotlib does not know.
+        ForkedError: in a process that was forked after JAX was used.
+        ValueError: no task, tasks of several targets or of other systems, or an ending that
+            matplotlib does not know.
         OSError: the file cannot be written; nothing is left behind.
     """
+    refuse_forked()
     specs: list = list(spec) if isinstance(spec, list | tuple) else [spec]
     if not all(isinstance(each, TaskSpec) and np.ndim(each.target) == 0 for each in specs):
         shown = " ".join(str(spec).split())[:80]
         raise ValueError(f"spec: {shown}; expected a TaskSpec of one task, or several")
+    if not isinstance(systems, Systems):
+        raise ValueError(f"systems: {str(systems)[:80]!r}; expected Systems, such as suite.systems")
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path: {path!r}; expected the path of a file")
+    for each in specs:
+        _check_row(each, systems)
     rows = {int(each.target) for each in specs}
     if len(rows) != 1:
         names = ["/".join(systems.targets[row]) for row in sorted(rows)]
@@ -93,6 +104,21 @@ def plot_task(
                 write_whole(Path(path), lambda at: figure.savefig(at, format=kind))
     figure._repr_png_ = lambda: _png(figure)  # type: ignore[attr-defined]
     return figure
+
+
+def _check_row(spec: TaskSpec, systems: Systems) -> None:
+    """Refuse a spec whose target, covariates or window these systems do not have."""
+    row, columns = int(spec.target), np.asarray(spec.covariates)[np.asarray(spec.covariate_mask)]
+    end = int(spec.window_start) + int(spec.context) + int(spec.horizon)
+    if row < len(systems.targets):
+        owner, _ = systems.targets[row]
+        width = len(systems.covariates[systems.systems.index(owner)])
+        if end <= int(systems.length[row]) and np.all(columns < width):
+            return
+    raise ValueError(
+        f"systems: {', '.join(systems.systems)}; expected those of the spec, whose target is row "
+        f"{row}, its covariates {columns.tolist()} and its window up to step {end}"
+    )
 
 
 def _png(figure: "Figure") -> bytes:

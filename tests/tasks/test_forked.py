@@ -14,14 +14,13 @@ ROOT = Path(__file__).parents[2]
 FORKED = """
 import os, sys, warnings
 import numpy as np
-from whatif_jax import ForkedError, TaskStream, load_suite, root_key, sample_task
+from whatif_jax import ForkedError, TaskStream, load_suite, plot_task, root_key, sample_task
 from whatif_jax.tasks.grain_source import TaskSource
 
 warnings.simplefilter("ignore")  # JAX's own, of the fork
 stream = TaskStream(0, 2, buckets=[(256, 32)], systems=["epanet"], event_lengths=[32])
 suite = load_suite()
-suite.systems
-key, batch = root_key(0), stream.batch_at(0)
+key, spec, systems, batch = root_key(0), suite.spec(0), suite.systems, stream.batch_at(0)
 calls = [
     lambda: stream.batch_at(0),
     lambda: next(iter(stream)),
@@ -30,7 +29,8 @@ calls = [
     lambda: stream.acceptance(64),
     lambda: stream.check(batch),
     lambda: TaskStream(0, 2, buckets=[(256, 32)], systems=["sumo"], event_lengths=[32]),
-    lambda: sample_task(suite.systems, "epanet", "pressure_10", key=key),
+    lambda: sample_task(systems, "epanet", "pressure_10", key=key),
+    lambda: plot_task(spec, systems),
 ]
 {more}
 child = os.fork()
@@ -92,7 +92,7 @@ def test_a_forked_worker_is_refused_at_once(tmp_path):
     else:
         more = "calls.append(lambda: TaskSource(stream, 3)[0])"
     *lines, after = run(FORKED.format(more=more), tmp_path).splitlines()
-    assert after.startswith("(") and len(lines) == (10 if more else 9)
+    assert after.startswith("(") and len(lines) == (11 if more else 10)
     for line in lines:
         assert line.startswith("process ") and "expected a worker started by 'spawn'" in line
 

@@ -1,5 +1,7 @@
 """A task under other events."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +63,10 @@ def test_it_can_be_differentiated_and_vmapped(spec, suite):
         ({"future_factors": [1.0, float("nan")]}, "expected finite factors above 0"),
         ({"future_factors": [1.0, 1e39]}, "expected finite factors above 0"),
         ({"future_factors": ["a", "b"]}, r"^future_factors: \['a', 'b'\]; expected numbers"),
+        ({"future_factors": [True, True]}, r"^future_factors: \[True, True\]; expected numbers"),
+        ({"future_factors": [True, 2.0]}, r"^future_factors: \[True, 2.0\]; expected numbers"),
+        ({"future_factors": np.ones(2, bool)}, "^future_factors: .*expected numbers"),
+        ({"future_factors": jnp.ones(2, bool)}, "^future_factors: .*expected numbers"),
         ({"factors": [[1.0, 1.0]] * 999}, r"^factors: shape \(999, 2\); expected"),
         ({"factors": [[-1.0] * 5] * 8}, "^factors: .*expected finite factors above 0"),
     ],
@@ -69,3 +75,15 @@ def test_what_are_no_factors_is_refused(spec, given, message):
     assert spec.factors.shape == (8, 5)
     with pytest.raises(ValueError, match=message):
         with_factors(spec, **given)
+
+
+def test_traced_truths_are_no_factors(spec):
+    with pytest.raises(ValueError, match="^future_factors: .*expected numbers"):
+        jax.jit(lambda factors: with_factors(spec, factors))(jnp.ones(2, bool))
+
+
+@pytest.mark.parametrize("given", ["x", None, 3])
+def test_what_is_no_spec_is_refused(given):
+    with pytest.raises(ValueError, match=f"^spec: {given}; expected a TaskSpec"):
+        # without the check of types, which users do not have
+        inspect.unwrap(with_factors)(given, future_factors=[1.0])

@@ -39,12 +39,13 @@ def load_system(
     """
     if isinstance(source, System):
         return source
-    if not isinstance(source, str | os.PathLike):
-        expected = one_of(_NAMES) + ", the path of a catalog file, or a loaded system"
-        raise CatalogError([Problem("catalog", "systems", "name", source, expected)])
     if source in _NAMES:
         return _builtin(str(source))
-    path = Path(folder) / source
+    try:
+        path = Path(folder) / source
+    except TypeError:  # no text and no path
+        expected = one_of(_NAMES) + ", the path of a catalog file, or a loaded system"
+        raise CatalogError([Problem("catalog", "systems", "name", source, expected)]) from None
     if not path.is_file():
         expected = one_of(_NAMES, str(source)) + ", or the path of a catalog file"
         raise CatalogError([Problem("catalog", "systems", "name", str(source), expected)])

@@ -132,8 +132,10 @@ def with_factors(
             Both may leave out the padding: a task of two covariates takes two factors.
 
     Raises:
-        ValueError: another shape, or a factor that is not finite and above 0.
+        ValueError: no spec, another shape, or a factor that is no finite number above 0.
     """
+    if not isinstance(spec, TaskSpec):
+        raise ValueError(f"spec: {' '.join(str(spec).split())[:80]}; expected a TaskSpec")
     for name, given in (("future_factors", future_factors), ("factors", factors)):
         if given is not None:
             values = _padded(name, given, spec)
@@ -145,6 +147,11 @@ def _padded(name: str, given: object, spec: TaskSpec) -> Array:
     """Factors as the spec holds them, 1 where it has no covariate or no event."""
     held = getattr(spec, name)
     values: Any
+    if any(
+        isinstance(each, bool) or getattr(each, "dtype", None) == np.dtype(bool)
+        for each in jax.tree.leaves(given)
+    ):
+        raise ValueError(f"{name}: {given!r}; expected numbers, not truths")
     try:
         with np.errstate(over="ignore"):
             values = np.asarray(given).astype(held.dtype, casting="same_kind")
