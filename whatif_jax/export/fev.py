@@ -60,15 +60,19 @@ Without fev, one dataset by its name, or with DuckDB all of them:
 folder = "/path/to/this/folder"
 
 import datasets
+
 series = datasets.load_dataset(folder, "{group}", split="train")
 
 import duckdb
+
 series = duckdb.sql(f"select * from read_parquet('{folder}/*/*.parquet', union_by_name = true)")
 
 import pandas
+
 series = pandas.read_parquet(f"{folder}/{group}")
 
 import polars
+
 series = polars.read_parquet(f"{folder}/{group}/*.parquet")
 ```"""
 

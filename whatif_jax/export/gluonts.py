@@ -54,15 +54,19 @@ Without GluonTS, one dataset by its name, or with DuckDB all of them:
 folder = "/path/to/this/folder"
 
 import datasets
+
 entries = datasets.load_dataset(folder, "{group}", split="train")
 
 import duckdb
+
 entries = duckdb.sql(f"select * from '{folder}/*/data/*.parquet'")
 
 import pandas
+
 entries = pandas.read_parquet(f"{folder}/{group}/data")
 
 import polars
+
 entries = polars.read_parquet(f"{folder}/{group}/data/*.parquet")
 ```"""
 

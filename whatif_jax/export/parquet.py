@@ -24,15 +24,19 @@ of float32, covariates lists of lists: `k` rows, the primary covariate first. Wi
 folder = "/path/to/this/folder"
 
 import datasets
+
 tasks = datasets.load_dataset(folder, split="train")
 
 import duckdb
+
 tasks = duckdb.sql(f"select * from '{folder}/data/*.parquet' where future_kind = 'novel'")
 
 import pandas
+
 tasks = pandas.read_parquet(f"{folder}/data")
 
 import polars
+
 tasks = polars.scan_parquet(f"{folder}/data/*.parquet").filter(polars.col("k") == 2).collect()
 ```
 
