@@ -163,10 +163,10 @@ def test_the_code_of_a_card_loads_the_tasks(request, form, library):
     if library == "datasets":
         request.getfixturevalue("fev")  # caches nowhere else, asks no hub
     at = request.getfixturevalue(f"{form}_folder")
-    first, *lines = code_of(at / "README.md", at)[-1].split("\n\n")
+    first, *parts = re.split(r"^(?=import )", code_of(at / "README.md", at)[-1], flags=re.M)
     names: dict = {}
-    for line in [first, *(line for line in lines if line.startswith(f"import {library}\n"))]:
-        exec(line, names)
+    for part in [first, *(part for part in parts if part.startswith(f"import {library}\n"))]:
+        exec(part, names)
     found = next(names[name] for name in ("tasks", "series", "entries") if name in names)
     column = "id" if form == "fev" else "item_id" if form == "gluonts" else "task_id"
     ids = found.fetchdf()[column] if library == "duckdb" else found[column]
