@@ -83,8 +83,8 @@ class Scale(NamedTuple):
 
 def largest(counted: Array, *values: Array) -> Array:
     """Largest |value| that counts, as the whole number of its bits; 0 if none does."""
-    tops = [jnp.max(jnp.where(counted, _magnitude(each), 0)) for each in values]
-    return functools.reduce(jnp.maximum, tops)
+    magnitude = functools.reduce(jnp.maximum, map(_magnitude, values))
+    return jnp.max(jnp.where(counted, magnitude, 0))
 
 
 def scale_of(largest: Array) -> Scale:

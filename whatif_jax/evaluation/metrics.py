@@ -161,12 +161,13 @@ def weighted_quantile_loss(
     """
     level = np.asarray(levels, np.float64)
     counted = _counted(target, mask)
-    scale = scale_of(jnp.maximum(largest(counted, target), largest(counted[:, None], quantiles)))
-    target, quantiles = scaled(target, scale), scaled(quantiles, scale)
+    columns = [quantiles[:, column] for column in range(len(level))]
+    scale = _common(counted, target, *columns)
+    target = scaled(target, scale)
     # one level after another: all steps of a level in one vector operation
     losses = []
-    for column, (below, above) in enumerate(zip(2 * level, 2 * (1 - level), strict=True)):
-        forecast = quantiles[:, column]
+    for column, below, above in zip(columns, 2 * level, 2 * (1 - level), strict=True):
+        forecast = scaled(column, scale)
         weight = jnp.where(target <= forecast, np.float32(above), np.float32(below))
         losses.append(_errors(target, forecast, counted) * weight)
     size = _total(jnp.where(counted, jnp.abs(target), 0.0))
