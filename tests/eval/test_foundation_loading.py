@@ -58,7 +58,7 @@ def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
     for loaded in [key for key in sys.modules if key.partition(".")[0] == PACKAGES[name]]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, PACKAGES[name], None)
-    with pytest.raises(ImportError, match=rf"pip install 'whatif-jax\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"pip install -e '\.\[{extra}\]'"):
         getattr(importlib.import_module(module), factory)()
 
 
