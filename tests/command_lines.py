@@ -74,3 +74,12 @@ def refused(main: Callable[[], None], program: str, *typed: str) -> str:
     assert code == 2, said
     assert said.startswith(f"{program}: ") and said.count("\n") == 1, said
     return said
+
+
+def ended_well(code: int, said: str, program: str) -> None:
+    """Assert that a call ended in its result, or in exit 2 and one line of the program's."""
+    assert code in (0, 2)
+    first, *more = said.splitlines() or [""]
+    if code and first:  # without arguments the help stands on standard output
+        assert first.startswith(f"{program}: ")
+        assert all(line.startswith("  - ") for line in more)  # faults of one catalog file

@@ -17,7 +17,7 @@ from .._types import Array, PRNGKeyArray
 from .._xla import apart
 from .events import SHAPES, LayoutRules, layout, place
 from .forked import refuse_forked
-from .keys import as_threefry, is_key, uniform_shares
+from .keys import as_threefry, check_key, uniform_shares
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, positions_for
 from .systems import Systems
 from .task import Task, realize
@@ -146,8 +146,7 @@ def sample_spec(sizes: Sizes, systems: Systems, bucket: Bucket, *, key: PRNGKeyA
     References:
         whatif-v1.md §4, §5.
     """
-    if not is_key(key) or key.shape:
-        raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
+    check_key(key)
     if sizes.shapes is not None and sizes.shapes.shape[-1:] != (bucket.covariates,):
         raise ValueError(
             f"shapes: {sizes.shapes.shape}; expected one for each of the bucket's "
@@ -299,8 +298,7 @@ def sample_task(
         ValueError: sizes that do not fit each other or the target; or no draw passed verification.
     """
     refuse_forked()
-    if not is_key(key) or key.shape:
-        raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
+    check_key(key)
     row = systems.row(system, target)
     if bool(systems.constant[row]):
         raise ValueError(

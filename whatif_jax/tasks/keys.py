@@ -5,6 +5,8 @@ implementation. A key here means the same numbers whatever they are, so that a t
 resumed elsewhere never trains on other tasks.
 """
 
+from typing import TypeGuard
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,15 @@ import numpy as np
 from .._types import Array, Float, PRNGKeyArray, UInt32
 from .spec import is_whole
 
-__all__ = ["PRNG", "as_threefry", "is_key", "random_words", "root_key", "uniform_shares"]
+__all__ = [
+    "PRNG",
+    "as_threefry",
+    "check_key",
+    "is_key",
+    "random_words",
+    "root_key",
+    "uniform_shares",
+]
 
 PRNG = "threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -30,9 +40,15 @@ def root_key(seed: int) -> PRNGKeyArray:
     return jax.random.wrap_key_data(jax.device_put(words), impl=PRNG)
 
 
-def is_key(value: object) -> bool:
+def is_key(value: object) -> TypeGuard[jax.Array]:
     """Whether a value is a JAX key, or an array of keys."""
     return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+
+
+def check_key(key: object) -> None:
+    """ValueError for what is not one JAX key."""
+    if not is_key(key) or key.shape:
+        raise ValueError(f"key: {key!r}; expected a JAX key, such as root_key(0)")
 
 
 def as_threefry(key: PRNGKeyArray) -> PRNGKeyArray:

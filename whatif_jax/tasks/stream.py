@@ -28,9 +28,6 @@ from .task import Task, realize
 __all__ = ["StreamBatch", "StreamError", "TaskStream"]
 
 
-PASSES = 16  # of the loop that draws a batch, if every draw passes
-
-
 LOST = 0.01  # share of draws lost to overflow from which a stream says so
 ENOUGH_DRAWS = 256
 MOST_DRAWS = 2**24  # of `acceptance`
@@ -161,7 +158,7 @@ class TaskStream(StreamConfig):
             accepted, and not_finite, the draws with a value or covariate beyond float32.
 
         Raises:
-            ValueError: `draws` is not a whole number of at least 1.
+            ValueError: `draws` is not a whole number in 1 .. 2**24.
         """
         if not is_whole(draws) or not 1 <= draws <= MOST_DRAWS:
             raise ValueError(f"draws: {draws!r}; expected a whole number in 1 .. {MOST_DRAWS}")
