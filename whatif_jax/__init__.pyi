@@ -44,6 +44,7 @@ from .suites import (
 from .tasks import (
     FUTURES as FUTURES,
     Bucket as Bucket,
+    ForecastInputs as ForecastInputs,
     ForkedError as ForkedError,
     Sizes as Sizes,
     StreamBatch as StreamBatch,
@@ -54,11 +55,14 @@ from .tasks import (
     TaskStream as TaskStream,
     Verification as Verification,
     bucket_for as bucket_for,
+    inputs_from as inputs_from,
+    inputs_of as inputs_of,
     load_systems as load_systems,
     realize as realize,
     root_key as root_key,
     sample_spec as sample_spec,
     sample_task as sample_task,
+    scale_inputs as scale_inputs,
     verify as verify,
     with_factors as with_factors,
 )

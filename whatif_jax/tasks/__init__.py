@@ -1,12 +1,13 @@
 """From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
-spec, task, verification, keys, draw, stream_config, stream_rows, stream. Beside them, `forked`
+spec, task, verification, keys, draw, stream_config, stream_rows, stream, inputs. Beside them, `forked`
 serves all.
 """
 
 from .draw import sample_spec, sample_task
 from .forked import ForkedError
+from .inputs import ForecastInputs, inputs_from, inputs_of, scale_inputs
 from .keys import root_key
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
@@ -17,6 +18,7 @@ from .verification import Verification, verify
 __all__ = [
     "FUTURES",
     "Bucket",
+    "ForecastInputs",
     "ForkedError",
     "Sizes",
     "StreamBatch",
@@ -27,11 +29,14 @@ __all__ = [
     "TaskStream",
     "Verification",
     "bucket_for",
+    "inputs_from",
+    "inputs_of",
     "load_systems",
     "realize",
     "root_key",
     "sample_spec",
     "sample_task",
+    "scale_inputs",
     "verify",
     "with_factors",
 ]
