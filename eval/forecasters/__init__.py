@@ -34,6 +34,7 @@ FORECASTERS: dict[str, str] = {
     "naive": "eval.forecasters.naive:make",
     "linear": "eval.forecasters.linear:make_linear",
     "ridge": "eval.forecasters.linear:make_ridge",
+    "scaling": "eval.forecasters.scaling:make",
     "xgboost": "eval.forecasters.xgboost:make",
     **{
         f"{model}-paired-{suffix}": f"eval.forecasters.tuned:make_{model}"
