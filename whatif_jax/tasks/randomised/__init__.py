@@ -1,0 +1,1 @@
+"""Randomised worlds: drawn responses on drawn series, with nothing of the benchmark in them."""
