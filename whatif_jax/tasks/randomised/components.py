@@ -13,13 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Array, Bool, Float, FloatScalar, PRNGKeyArray
-from ..keys import uniform_shares
+from ..._xla import apart_anywhere
+from ..keys import random_words
 
 __all__ = [
     "cos_turns",
     "decaying_sum",
     "normal_pair",
-    "shares_of_steps",
+    "normals_of_steps",
     "steps_since",
     "sum_of_waves",
     "times",
@@ -60,13 +61,19 @@ def normal_pair(
     return length * cos_turns(turn), length * cos_turns(turn - 0.25)
 
 
-def shares_of_steps(
-    key: PRNGKeyArray, kind: int, rows: int, steps: int
-) -> Float[Array, "rows steps"]:
-    """Uniform numbers of each step; one depends on the key, its row and its own step alone."""
-    high = jnp.asarray(np.repeat(np.arange(kind, kind + rows), steps).astype(np.uint32))
-    low = jnp.asarray(np.tile(np.arange(steps), rows).astype(np.uint32))
-    return uniform_shares(key, high, low).reshape(rows, steps)
+def normals_of_steps(
+    key: PRNGKeyArray, kind: int, pairs: int, steps: int
+) -> Float[Array, "2*pairs steps"]:
+    """Standard normal numbers of each step; one depends on the key and its own counter alone.
+
+    A word makes a pair: 18 bits of it the radius, 14 the angle. The largest number is 5.0.
+    """
+    high = jnp.asarray(np.repeat(np.arange(kind, kind + pairs), steps).astype(np.uint32))
+    low = jnp.asarray(np.tile(np.arange(steps), pairs).astype(np.uint32))
+    words = apart_anywhere(lambda: random_words(key, high, low)).reshape(pairs, steps)
+    radius = (words >> jnp.uint32(14)).astype(jnp.float32) * np.float32(2.0**-18)
+    turn = (words & jnp.uint32(2**14 - 1)).astype(jnp.float32) * np.float32(2.0**-14)
+    return jnp.concatenate(normal_pair(radius, turn))
 
 
 def _grid(steps: int) -> tuple[int, int]:
@@ -83,12 +90,13 @@ def sum_of_waves(
 ) -> Float[Array, " steps"]:
     """sum of amplitude * cos(2 pi (frequency * t + phase)), frequency in turns a step."""
     rows, width = _grid(steps)
+    # cos(x + y) = cos(x) cos(y) - sin(x) sin(y); a sine is a cosine a quarter turn later
+    quarter = jnp.asarray(np.repeat(np.float32([0.0, 0.25]), frequency.shape[0]))
+    frequency, phase = jnp.tile(frequency, 2), jnp.tile(phase, 2) - quarter
+    amplitude = jnp.concatenate([amplitude, -amplitude])
     at_row = times(rows)[:, None] * (frequency * width)[None, :] + phase[None, :]
-    at_column = times(width)[:, None] * frequency[None, :]
-    of_row = [cos_turns(at_row), -cos_turns(at_row - 0.25)]
-    of_column = [cos_turns(at_column), cos_turns(at_column - 0.25)]
-    scaled = jnp.concatenate([each * amplitude[None, :] for each in of_row], axis=1)
-    grid = _product(scaled, jnp.concatenate(of_column, axis=1).T)
+    at_column = times(width)[None, :] * frequency[:, None] - quarter[:, None]
+    grid = _product(amplitude[None, :] * cos_turns(at_row), cos_turns(at_column))
     return grid.reshape(-1)[:steps]
 
 

@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Array, Bool, BoolScalar, Float, FloatScalar, IntScalar, PRNGKeyArray
+from ..._xla import apart_anywhere
 from ..keys import as_threefry, uniform_shares
 from .components import (
-    cos_turns,
     decaying_sum,
     normal_pair,
-    shares_of_steps,
+    normals_of_steps,
     steps_since,
     sum_of_waves,
     times,
@@ -102,7 +102,8 @@ def synthetic_series(
     Returns:
         finite values of magnitudes from 1e-8 to 1e9.
     """
-    return series_from(draw_series(family, key=key), steps, key=key)
+    spec = apart_anywhere(lambda: draw_series(family, key=key))
+    return series_from(spec, steps, key=key)
 
 
 def _numbers(key: PRNGKeyArray) -> dict[str, Array]:
@@ -273,9 +274,9 @@ def series_from(spec: SeriesSpec, steps: int, *, key: PRNGKeyArray) -> Float[Arr
         steps: static.
         key: the one that the spec was drawn with, or another for other noise.
     """
-    shares = shares_of_steps(as_threefry(key), _STEPS, 4, steps)
-    innovation, walk = normal_pair(shares[0], shares[1])
-    noise, spike = normal_pair(shares[2], shares[3])
+    innovation, walk, noise, spike = apart_anywhere(
+        lambda: normals_of_steps(as_threefry(key), _STEPS, 2, steps)
+    )
     drawn, switches = spec.drawn, spec.switches
 
     weight = dict(zip(COMPONENTS, spec.weights, strict=True))
