@@ -26,7 +26,9 @@ __all__ = [
     "ActiveResponse",
     "Terms",
     "gain_and_shift",
+    "impose",
     "log_of_factor",
+    "moved",
     "relative_change",
     "signed_power",
 ]
@@ -194,3 +196,28 @@ def gain_and_shift(
     additive = response.additive
     multiplied = jnp.where(additive, 1.0, multiplied)
     return gain * multiplied, shift * multiplied + jnp.where(additive, added, 0.0)
+
+
+def moved(response: ActiveResponse, gain: Array, shift: Array, baseline: Array) -> Array:
+    """The target from its intervention-free value, within the response's limits."""
+    return jnp.clip(gain * baseline + shift, response.clip_low, response.clip_high)
+
+
+def impose(
+    response: ActiveResponse, deviation: Float[Array, "K P"], baseline: Float[Array, " P"]
+) -> Float[Array, " P"]:
+    """The target at P steps, from its intervention-free values and the factors there. Pure.
+
+    Wherever a response comes from: the catalog's, by `ResponseTable.select`, is one source of
+    them, a prior another. `realize`, whose events repeat the same few factors, evaluates
+    `gain_and_shift` at those alone.
+
+    Args:
+        response: the target's response to its K covariates, primary at row 0.
+        deviation: f - 1 of every covariate at every step.
+        baseline: the intervention-free target.
+
+    References:
+        whatif-v1.md §3.
+    """
+    return moved(response, *gain_and_shift(response, deviation), baseline)
