@@ -26,10 +26,12 @@ from .evaluation import (
     Forecaster as Forecaster,
     ForecasterError as ForecasterError,
     Scores as Scores,
+    TrainedForecaster as TrainedForecaster,
     check_rows as check_rows,
     evaluate as evaluate,
     evaluate_batch as evaluate_batch,
     per_row as per_row,
+    quantile_loss as quantile_loss,
     score as score,
     score_batch as score_batch,
 )

@@ -6,7 +6,9 @@ References:
 
 from .evaluate import Evaluation, check_rows, evaluate, evaluate_batch
 from .forecaster import BatchInfo, Forecaster, ForecasterError, per_row
+from .quantile_loss import quantile_loss
 from .scoring import LEVELS, METRIC_VERSION, Scores, score, score_batch
+from .trained import TrainedForecaster
 
 __all__ = [
     "LEVELS",
@@ -16,10 +18,12 @@ __all__ = [
     "Forecaster",
     "ForecasterError",
     "Scores",
+    "TrainedForecaster",
     "check_rows",
     "evaluate",
     "evaluate_batch",
     "per_row",
+    "quantile_loss",
     "score",
     "score_batch",
 ]
