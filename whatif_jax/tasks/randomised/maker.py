@@ -17,9 +17,10 @@ from ..._xla import apart
 from ..draw import below
 from ..responses import ActiveResponse, gain_and_shift, moved
 from ..task import Task
+from .components import normals_of_steps
 from .events import Events, Timing, deviations, draw_events, felt_reach
 from .names import HARD_CASES
-from .numbers import KNOTS, Numbers, between, draw_numbers, log_between, normal
+from .numbers import Numbers, between, draw_numbers, log_between
 from .prior import Prior
 from .response import draw_response
 from .series import SeriesPool, baseline_series, uniform_row
@@ -106,7 +107,7 @@ def make_task(
         return _draw(numbers, choices, y, context, horizon, prior)
 
     drawn, cases, mask = apart(choices.true, drawn_and_cases)
-    shown, felt = apart(choices.true, lambda: deviations(drawn.events, steps, drawn.timing))
+    shown, felt = deviations(drawn.events, steps, drawn.timing, choices.true)
     history = jnp.arange(steps) < context
 
     def moved_covariates() -> tuple[Array, Array]:
@@ -115,29 +116,33 @@ def make_task(
         centred = y - jnp.mean(y)
         unit = jnp.max(jnp.abs(centred))
         follow = amplitude * centred / jnp.where(unit > 0.0, unit, 1.0)
-        own = jnp.where(drawn.follower[:, None], jnp.where(history, follow, 0.0)[None], wander)
+        own = jnp.where(drawn.follower[:, None], jnp.where(history, follow, 0.0)[None, :], wander)
         return _both(shown, own), _both(felt, wander)
 
     shown, felt = apart(choices.true, moved_covariates)
     gain, shift = apart(choices.true, lambda: gain_and_shift(drawn.response, felt))
-    sd = jnp.sqrt(jnp.mean((y - jnp.mean(y)) ** 2))
-    size = sd * log_between(numbers["noise_amount"], prior.noise.amount)
-    noise = jnp.where(cases.noise, size, 0.0) * normal(uniform_row(steps_key, NOISE, steps))
-    target = moved(drawn.response, gain, shift, y) + noise
-    free = y + noise
-    values = jnp.where(mask[:, None], drawn.base[:, None] * (1.0 + shown), 0.0)
-    lost = cases.missing & _lost(numbers, steps_key, context, prior)
+    # each is read in several places, and would be computed anew in each
+    noise = apart(choices.true, lambda: _noise(numbers, steps_key, y, cases.noise, prior))
+    lost = apart(choices.true, lambda: cases.missing & _lost(numbers, steps_key, context, prior))
+    target = apart(choices.true, lambda: moved(drawn.response, gain, shift, y) + noise)
+    values = apart(
+        choices.true,
+        lambda: jnp.where(mask[:, None], drawn.base[:, None] * (1.0 + shown), 0.0),
+    )
+    free = y[context:] + noise[context:]
     task = Task(
         history=jnp.where(lost, 0.0, target[:context]),
         future=target[context:],
-        future_baseline=free[context:],
+        future_baseline=free,
         history_covariates=values[:, :context],
         future_covariates=values[:, context:],
         history_mask=~lost,
         future_mask=jnp.ones(horizon, bool),
         covariate_mask=mask,
     )
-    finite = jnp.all(jnp.isfinite(target)) & jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(values))
+    finite = (
+        jnp.all(jnp.isfinite(target)) & jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(values))
+    )
     return RandomisedTask(task, drawn, cases, finite)
 
 
@@ -179,7 +184,7 @@ def _draw(
     lag = jnp.floor(length * between(numbers["lag"], prior.delayed.lag))
     decay = length * log_between(numbers["decay"], prior.delayed.decay)
     timing = Timing(
-        lag=jnp.broadcast_to(jnp.where(asked["delayed"], lag, 0.0), (width,)),
+        lag=jnp.where(asked["delayed"], lag, 0.0),
         decay=jnp.where(asked["delayed"], decay, 0.0),
     )
     cases = HardCases(
@@ -201,17 +206,33 @@ def _both(deviation: Array, other: Array) -> Array:
 
 
 def _wander(numbers: Numbers, steps: int, prior: Prior) -> Array:
-    """Relative moves of covariates between events [K, steps], from 0 at the first step on."""
-    place = np.linspace(0.0, KNOTS - 1.0, steps)
-    weights = np.maximum(0.0, 1.0 - np.abs(place[None, :] - np.arange(KNOTS)[:, None]))
-    knots = 2.0 * numbers["knots"] - 1.0
-    knots = jnp.where(jnp.arange(KNOTS)[:, None] == 0, 0.0, knots)
-    size = log_between(
-        numbers["wander_amount"], (max(prior.wandering.amount[0], 1e-4), prior.wandering.amount[1])
-    )
-    return size * jnp.matmul(
-        knots.T, jnp.asarray(weights, jnp.float32), precision=jax.lax.Precision.HIGHEST
-    )
+    """Relative moves of covariates between events [K, steps], from 0 at the first step on.
+
+    A slow and a fast wave of parabolas, which need no sine.
+    """
+    step = jnp.arange(steps, dtype=jnp.float32)[None, :]
+
+    def wave(name: str, periods: tuple[float, float]) -> Array:
+        turns = step / log_between(numbers[name], periods)[:, None]
+        turns += numbers[f"{name}_phase"][:, None]
+        place = turns - jnp.floor(turns)
+        half = 2.0 * place - jnp.floor(2.0 * place)
+        return jnp.where(place < 0.5, 4.0, -4.0) * half * (1.0 - half)
+
+    total = 0.7 * wave("slow", (0.2 * steps, 2.0 * steps)) + 0.3 * wave("fast", (8.0, 0.2 * steps))
+    size = log_between(numbers["wander_amount"], prior.wandering.amount)
+    return 0.5 * size * (total - total[:, :1])
+
+
+def _noise(
+    numbers: Numbers, key: PRNGKeyArray, y: Array, there: Array, prior: Prior
+) -> Array:
+    """Noise of the measured target, in its unit."""
+    steps = y.shape[0]
+    first, second = normals_of_steps(key, NOISE, 1, (steps + 1) // 2)
+    deviation = jnp.sqrt(jnp.mean((y - jnp.mean(y)) ** 2))
+    size = deviation * log_between(numbers["noise_amount"], prior.noise.amount)
+    return jnp.where(there, size, 0.0) * jnp.concatenate([first, second])[:steps]
 
 
 def _limits(numbers: Numbers, y: Array, saturated: Array, prior: Prior) -> tuple[Array, Array]:

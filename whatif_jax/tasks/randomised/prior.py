@@ -53,9 +53,6 @@ class SeriesPrior(Entry):
     """Intervention-free series."""
 
     source: Annotated[Table, _kinds(SOURCES)]
-    positive: Probability
-    level: PositiveRange
-    variation: PositiveRange
 
 
 class CovariatesPrior(Entry):
@@ -194,7 +191,9 @@ class Missing(Entry):
 class Wandering(Entry):
     """Covariates that move between events."""
 
-    amount: ShareRange
+    amount: Annotated[
+        PositiveRange, must("[low, high], high < 1", lambda r: r[1] < 1)
+    ]
 
 
 class Prior(Entry):
