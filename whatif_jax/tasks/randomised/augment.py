@@ -56,7 +56,7 @@ def augment(
     *,
     key: PRNGKeyArray,
 ) -> Float[Array, " steps"]:
-    """A series changed: warped, mixed, reflected, scaled, shifted, noisy, each or not. Vmap over it.
+    """A series warped, mixed, reflected, scaled, shifted and noisy, each or not. Caller vmaps.
 
     Args:
         series: finite, in its unit.

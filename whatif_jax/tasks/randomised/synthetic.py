@@ -156,7 +156,9 @@ def draw_series(family: SeriesFamily | None = None, *, key: PRNGKeyArray) -> Ser
     constant = switches["constant"]
     there = (numbers["components"] < family.components) & ~constant
     weights = jnp.where(there, _within(numbers["weights"], family.ranges["weight"]), 0.0)
+    drawn["noise"] = jnp.where(constant, 1.0, drawn["noise"])
     weights *= jax.lax.rsqrt(jnp.maximum(jnp.sum(weights * weights), 1e-6))
+    switches["noise"] |= ~jnp.any(there)  # else nothing would ever change
     for name in ("pulses", "intermittent", "resolution"):
         switches[name] &= ~constant
 
@@ -318,8 +320,7 @@ def _total(
     pulses = jnp.where(above > 0, 0.5 + threshold * above, 0.0)
     height = jnp.where(switches["pulses"], drawn["pulse_height"], 0.0)
     total += height * decaying_sum(pulses, 1.0 / drawn["pulse_memory"])
-    total += jnp.where(switches["noise"] & ~switches["constant"], drawn["noise"], 0.0) * noise
-    total += jnp.where(switches["constant"], 1.0, 0.0) * noise
+    total += jnp.where(switches["noise"], drawn["noise"], 0.0) * noise
     return jnp.clip(total, -LARGEST_SUM, LARGEST_SUM)
 
 
