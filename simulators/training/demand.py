@@ -20,7 +20,11 @@ def _profile(hours: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def demand_factors(
-    steps: int, step_seconds: int, noise: float, rng: np.random.Generator
+    steps: int,
+    step_seconds: int,
+    noise: float,
+    rng: np.random.Generator,
+    day_seconds: int = DAY_SECONDS,
 ) -> np.ndarray:
     """Factors [steps] on a mean demand: positive, about one on average.
 
@@ -30,9 +34,10 @@ def demand_factors(
         noise: standard deviation of their logarithm beside the profile; its correlation falls to
             1/e within a drawn 1 to 48 hours.
         rng: what draws.
+        day_seconds: length of a day; a short one makes a short run hold several.
     """
     time = np.arange(steps) * step_seconds
-    profile = _profile(time / 3600.0 % 24, rng)
+    profile = _profile(time % day_seconds * (24.0 / day_seconds), rng)
     weekday = rng.normal(0.0, 0.12, size=7)
     weekday -= weekday.mean()
     keep = np.exp(-step_seconds / (3600.0 * np.exp(rng.uniform(0.0, np.log(48.0)))))
@@ -41,4 +46,4 @@ def demand_factors(
     level[0] = shocks[0]
     for step in range(1, steps):
         level[step] = keep * level[step - 1] + np.sqrt(1 - keep**2) * shocks[step]
-    return profile * np.exp(weekday[time // DAY_SECONDS % 7] + level)
+    return profile * np.exp(weekday[time // day_seconds % 7] + level)
