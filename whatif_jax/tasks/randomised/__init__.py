@@ -7,7 +7,7 @@ series, maker, stream.
 from .maker import Drawn, HardCases, make_task
 from .names import HARD_CASES
 from .prior import Prior, load_prior
-from .series import SeriesPool, baseline_series, pool_of
+from .baseline import SeriesPool, baseline_series, pool_of
 from .stream import RandomisedBatch, RandomisedStream
 
 __all__ = [

@@ -23,7 +23,7 @@ from .names import HARD_CASES
 from .numbers import Numbers, between, draw_numbers, log_between
 from .prior import Prior
 from .response import draw_response
-from .series import SeriesPool, baseline_series, uniform_row
+from .baseline import SeriesPool, baseline_series, uniform_row
 
 __all__ = ["Drawn", "HardCases", "RandomisedTask", "make_task"]
 

@@ -32,7 +32,7 @@ from ..task import Task
 from .maker import Choices, Drawn, HardCases, make_task
 from .names import HARD_CASES
 from .prior import MOST_COVARIATES, Prior, load_prior
-from .series import SeriesPool
+from .baseline import SeriesPool
 
 __all__ = ["RandomisedBatch", "RandomisedStream"]
 
