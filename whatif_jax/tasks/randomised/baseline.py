@@ -12,6 +12,7 @@ import numpy as np
 from ..._types import Array, Float, Int, PRNGKeyArray
 from ..draw import below
 from ..keys import uniform_shares
+from .augment import augment
 from .prior import Prior
 from .synthetic import synthetic_series
 
@@ -36,11 +37,14 @@ def baseline_series(
 ) -> Float[Array, " steps"]:
     """One intervention-free series in its own unit. Pure; vmap over keys.
 
+    Synthetic, or a window of a real one; where there are real ones, both are augmented, by mixing
+    them with a synthetic one among other changes.
+
     Args:
         key: threefry2x32; used for nothing else.
         steps: T + H.
         pool: real series to draw windows from, each of at least `steps`; None: synthetic alone.
-        prior: shares of both, ranges of level and variation.
+        prior: shares of both.
     """
     own, other = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
     value = synthetic_series(steps, key=other)
@@ -52,7 +56,7 @@ def baseline_series(
     window = jax.lax.dynamic_slice(pool.values, (row, start), (1, steps))[0]
     source = prior.series.source
     real = np.float32(source.get("real", 0.0) / sum(source.values()))
-    return jnp.where(share < real, window, value)
+    return augment(jnp.where(share < real, window, value), value, key=jax.random.fold_in(key, 2))
 
 
 def pool_of(series: list[np.ndarray]) -> SeriesPool:

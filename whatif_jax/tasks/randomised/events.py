@@ -239,7 +239,9 @@ def deviations(
         decays = timing.decay > 0.0
         length = 1.0 / jnp.where(felt.inverse > 0.0, felt.inverse, 1.0)
         rate = jnp.where(decays, -1.0 / jnp.where(decays, timing.decay, 1.0), -1e3)
-        left = jnp.exp(rate * (jnp.maximum(since, 0.0) + 1.0 - jnp.where(inside, 0.0, length[None, :])))
+        left = jnp.exp(
+            rate * (jnp.maximum(since, 0.0) + 1.0 - jnp.where(inside, 0.0, length[None, :]))
+        )
         # what a shape ends with decays after it
         last = (shapes == SHAPES.index("step")) | (shapes == SHAPES.index("rise"))
         after = jnp.where(last & decays, left, 0.0)

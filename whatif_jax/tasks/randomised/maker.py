@@ -17,13 +17,15 @@ from ..._xla import apart
 from ..draw import below
 from ..responses import ActiveResponse, gain_and_shift, moved
 from ..task import Task
+from .augment import missing_spans
+from .baseline import SeriesPool, baseline_series
 from .components import normals_of_steps
 from .events import Events, Timing, deviations, draw_events, felt_reach
 from .names import HARD_CASES
 from .numbers import Numbers, between, draw_numbers, log_between
 from .prior import Prior
 from .response import draw_response
-from .baseline import SeriesPool, baseline_series, uniform_row
+from .series_family import missingness
 
 __all__ = ["Drawn", "HardCases", "RandomisedTask", "make_task"]
 
@@ -45,6 +47,7 @@ class HardCases(eqx.Module):
 class Drawn(eqx.Module):
     """What a task was made from, for reading and for tests."""
 
+    baseline: Float[Array, "*batch T+H"]  # the series before events, without noise
     response: ActiveResponse
     events: Events
     timing: Timing
@@ -72,7 +75,7 @@ class Choices(NamedTuple):
 
 
 OF_TASK, OF_SERIES, OF_STEPS = range(3)  # keys of a task, folded into its own
-NOISE, LOST = range(2)  # kinds of a step's numbers
+NOISE = 1000  # kind of a step's numbers
 
 
 def make_task(
@@ -123,7 +126,8 @@ def make_task(
     gain, shift = apart(choices.true, lambda: gain_and_shift(drawn.response, felt))
     # each is read in several places, and would be computed anew in each
     noise = apart(choices.true, lambda: _noise(numbers, steps_key, y, cases.noise, prior))
-    lost = apart(choices.true, lambda: cases.missing & _lost(numbers, steps_key, context, prior))
+    lost = apart(choices.true, lambda: cases.missing & _lost(context, steps_key))
+    cases = dataclasses.replace(cases, missing=jnp.any(lost))
     target = apart(choices.true, lambda: moved(drawn.response, gain, shift, y) + noise)
     values = apart(
         choices.true,
@@ -197,7 +201,7 @@ def _draw(
         }
     )
     base = log_between(numbers["base"], prior.covariates.base)
-    return Drawn(response, events, timing, base, follower, novel), cases, mask
+    return Drawn(y, response, events, timing, base, follower, novel), cases, mask
 
 
 def _both(deviation: Array, other: Array) -> Array:
@@ -224,9 +228,7 @@ def _wander(numbers: Numbers, steps: int, prior: Prior) -> Array:
     return 0.5 * size * (total - total[:, :1])
 
 
-def _noise(
-    numbers: Numbers, key: PRNGKeyArray, y: Array, there: Array, prior: Prior
-) -> Array:
+def _noise(numbers: Numbers, key: PRNGKeyArray, y: Array, there: Array, prior: Prior) -> Array:
     """Noise of the measured target, in its unit."""
     steps = y.shape[0]
     first, second = normals_of_steps(key, NOISE, 1, (steps + 1) // 2)
@@ -248,14 +250,8 @@ def _limits(numbers: Numbers, y: Array, saturated: Array, prior: Prior) -> tuple
     )
 
 
-def _lost(numbers: Numbers, key: PRNGKeyArray, context: int, prior: Prior) -> Array:
-    """Steps of the history that are not known: single ones and three spans; never the first."""
-    step = jnp.arange(context, dtype=jnp.float32)
-    lost = uniform_row(key, LOST, context) < between(numbers["single"], prior.missing.single)
-    for n in range(3):
-        length = context * between(numbers["spans"][2 * n], prior.missing.spans)
-        start = jnp.floor(numbers["spans"][2 * n + 1] * context)
-        lost |= (step >= start) & (step < start + length)
-    return lost & (step > 0.0)
-
-
+def _lost(context: int, key: PRNGKeyArray) -> Array:
+    """Steps of the history that are not known: spans of them and single ones."""
+    settings = missingness()
+    always = {name: jnp.float32(1.0) for name in settings.shares}
+    return missing_spans(context, dataclasses.replace(settings, shares=always), key=key)

@@ -20,7 +20,7 @@ OF_TASK = (
     "additive", "undamped", "damping", "floor", "offset", "offset_scale", "offset_exponent",
     "overhead", "overhead_slope", "overhead_sign",
     "irrelevant_share", "follower", "amplitude", "room", "limits",
-    "lag", "decay", "change", "noise_amount", "single", "wander_amount",
+    "lag", "decay", "change", "noise_amount", "wander_amount",
 )  # fmt: skip
 OF_COVARIATE = (
     "base", "direct", "shape", "span", "novel_factor", "form", "size", "second_size", "exponent",
@@ -29,7 +29,7 @@ OF_COVARIATE = (
 )  # fmt: skip
 OF_EVENT = ("up", "event_length", "spare")
 OF_BOTH = ("dose", "alone")
-SEVERAL = {"hard_cases": 16, "spans": 6}
+SEVERAL = {"hard_cases": 16}
 MOST = 64  # covariates, events: counters of one name lie that far apart
 
 _KIND = {
@@ -63,9 +63,7 @@ def draw_numbers(key: PRNGKeyArray, k: int, events: int) -> Numbers:
             index = index * np.uint32(MOST) + along
         low.append(index.ravel())
         high.append(np.full(index.size, _KIND[name], np.uint32))
-    flat = uniform_shares(
-        key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low))
-    )
+    flat = uniform_shares(key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low)))
     found, at = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))
