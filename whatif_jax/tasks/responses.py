@@ -15,6 +15,8 @@ References:
     whatif-v1.md §3; paper, appendix B.6 and tables 5-12.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -80,7 +82,11 @@ def signed_power(deviation: Array, exponent: Array) -> Array:
 
 
 def relative_change(
-    terms: Terms, deviation: Array, log_factor: Array, kinds: tuple[str, ...] = TERM_KINDS
+    terms: Terms,
+    deviation: Array,
+    log_factor: Array,
+    kinds: tuple[str, ...] = TERM_KINDS,
+    cosine: Callable[[Array], Array] = jnp.cos,
 ) -> Array:
     """``r(f)/r(1) - 1`` at deviation f - 1; exactly 0 at f = 1.
 
@@ -89,6 +95,7 @@ def relative_change(
         deviation: f - 1.
         log_factor: `log_of_factor(deviation)`, which the caller needs too.
         kinds: the terms to evaluate (static); the others' coefficients must be neutral.
+        cosine: what evaluates the cosine.
     """
     held = jnp.clip(deviation, terms.deviation_low, terms.deviation_high)
     total = jnp.zeros_like(held)
@@ -120,7 +127,7 @@ def relative_change(
         total += terms.cubic_scale * (reflected * reflected * reflected - 1.0)
     if "cosine" in kinds:
         angle = jnp.clip(terms.cosine_rate * held, -terms.cosine_rate, terms.cosine_rate)
-        total += terms.cosine_scale * (jnp.cos(angle) ** 2 - 1.0)
+        total += terms.cosine_scale * (cosine(angle) ** 2 - 1.0)
     if "exponential" in kinds:
         total += terms.exponential_scale * (jnp.exp(terms.exponential_rate * held) - 1.0)
     return total
@@ -151,6 +158,7 @@ class ActiveResponse(eqx.Module):
     primary_kinds: tuple[str, ...] = eqx.field(static=True)
     secondary_kinds: tuple[str, ...] = eqx.field(static=True)
     primary_offset_power: bool = eqx.field(static=True)
+    cosine: Callable[[Array], Array] = eqx.field(static=True, default=jnp.cos)  # evaluates it
 
 
 def gain_and_shift(
@@ -174,7 +182,7 @@ def gain_and_shift(
 
     def change(part: slice, kinds: tuple[str, ...]) -> Array:
         terms = jax.tree.map(lambda leaf: leaf[part, None], response.terms)
-        return relative_change(terms, rows[part], logs[part], kinds)
+        return relative_change(terms, rows[part], logs[part], kinds, response.cosine)
 
     changes = [change(slice(1), response.primary_kinds)[0]]
     if k > 1:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from jax.sharding import NamedSharding, PartitionSpec
 
 from .._types import Array, Bool, Int, PRNGKeyArray
+from ..catalog import builtin_systems
 from .draw import ATTEMPTS
 from .forked import refuse_forked
 from .spec import Bucket, TaskSpec, is_whole
@@ -91,6 +92,49 @@ class TaskStream(StreamConfig):
         systems = ", ".join(self.systems.systems)
         buckets = ", ".join(f"{context} + {horizon}" for context, horizon in self.buckets)
         return f"TaskStream({self.batch_size} tasks a batch of {buckets} steps: {systems})"
+
+    def describe(self) -> dict[str, object]:
+        """What is in the stream: split, systems, targets, buckets, as plain values.
+
+        A stream on systems of the catalog trains on what the frozen suite tests: the suite's
+        windows cover the whole of its series, and its responses are the catalog's.
+        """
+        builtin = builtin_systems()
+        held = [name for name in self.systems.systems if name in builtin]
+        left_out = [name for name in builtin if name not in held]
+        split = "in-distribution"
+        if left_out and held:
+            split = "leave-one-system-out"
+        elif not held:
+            split = "own-systems"
+        rows = np.unique(np.concatenate([np.asarray(drawn.targets) for _, drawn in self.choices]))
+        targets = ["/".join(self.systems.targets[row]) for row in rows]
+        return {
+            "split": split,
+            "trained_on": {
+                "in-distribution": "in-distribution",
+                "leave-one-system-out": "left-out-system",
+            }.get(split, "unknown"),
+            "trains_on_the_suite": bool(held),
+            "holds": (
+                f"series, responses and targets of {', '.join(self.systems.systems)}; "
+                + (
+                    f"training on them is training on the suite's tasks of {', '.join(held)}"
+                    if held
+                    else "none of the suite's systems"
+                )
+            ),
+            "systems": list(self.systems.systems),
+            "left_out": left_out,
+            "targets": targets,
+            "series": len(targets),
+            "prior": None,
+            "buckets": [list(bucket) for bucket in self.buckets],
+            "k": list(self.k or ()),
+            "novel": float(self.novel),
+            "hard_cases": {},
+            "batch_size": self.batch_size,
+        }
 
     def batch_at(self, step: int) -> StreamBatch:
         """The batch of one step, a pure function of (key, step). Does not wait for the device.

@@ -18,7 +18,7 @@ from ..catalog import System
 from ..catalog.errors import one_of
 from .events import SHAPES, fits, most_events
 from .forked import refuse_forked
-from .spec import Bucket, checked_range, is_whole, positions_for
+from .spec import Bucket, checked_range, positions_for
 from .stream_fields import as_key, check_batch, checked_buckets, checked_probability, whole_numbers
 from .systems import Systems, load_systems
 

@@ -17,12 +17,15 @@ from ..._xla import apart
 from ..draw import below
 from ..responses import ActiveResponse, gain_and_shift, moved
 from ..task import Task
+from .augment import missing_spans
+from .baseline import SeriesPool, baseline_series
+from .components import normals_of_steps
 from .events import Events, Timing, deviations, draw_events, felt_reach
 from .names import HARD_CASES
-from .numbers import KNOTS, Numbers, between, draw_numbers, log_between, normal
+from .numbers import Numbers, between, draw_numbers, log_between
 from .prior import Prior
 from .response import draw_response
-from .series import SeriesPool, baseline_series, uniform_row
+from .series_family import missingness
 
 __all__ = ["Drawn", "HardCases", "RandomisedTask", "make_task"]
 
@@ -44,6 +47,7 @@ class HardCases(eqx.Module):
 class Drawn(eqx.Module):
     """What a task was made from, for reading and for tests."""
 
+    baseline: Float[Array, "*batch T+H"]  # the series before events, without noise
     response: ActiveResponse
     events: Events
     timing: Timing
@@ -71,7 +75,7 @@ class Choices(NamedTuple):
 
 
 OF_TASK, OF_SERIES, OF_STEPS = range(3)  # keys of a task, folded into its own
-NOISE, LOST = range(2)  # kinds of a step's numbers
+NOISE = 1000  # kind of a step's numbers
 
 
 def make_task(
@@ -106,7 +110,7 @@ def make_task(
         return _draw(numbers, choices, y, context, horizon, prior)
 
     drawn, cases, mask = apart(choices.true, drawn_and_cases)
-    shown, felt = apart(choices.true, lambda: deviations(drawn.events, steps, drawn.timing))
+    shown, felt = deviations(drawn.events, steps, drawn.timing, choices.true)
     history = jnp.arange(steps) < context
 
     def moved_covariates() -> tuple[Array, Array]:
@@ -115,29 +119,34 @@ def make_task(
         centred = y - jnp.mean(y)
         unit = jnp.max(jnp.abs(centred))
         follow = amplitude * centred / jnp.where(unit > 0.0, unit, 1.0)
-        own = jnp.where(drawn.follower[:, None], jnp.where(history, follow, 0.0)[None], wander)
+        own = jnp.where(drawn.follower[:, None], jnp.where(history, follow, 0.0)[None, :], wander)
         return _both(shown, own), _both(felt, wander)
 
     shown, felt = apart(choices.true, moved_covariates)
     gain, shift = apart(choices.true, lambda: gain_and_shift(drawn.response, felt))
-    sd = jnp.sqrt(jnp.mean((y - jnp.mean(y)) ** 2))
-    size = sd * log_between(numbers["noise_amount"], prior.noise.amount)
-    noise = jnp.where(cases.noise, size, 0.0) * normal(uniform_row(steps_key, NOISE, steps))
-    target = moved(drawn.response, gain, shift, y) + noise
-    free = y + noise
-    values = jnp.where(mask[:, None], drawn.base[:, None] * (1.0 + shown), 0.0)
-    lost = cases.missing & _lost(numbers, steps_key, context, prior)
+    # each is read in several places, and would be computed anew in each
+    noise = apart(choices.true, lambda: _noise(numbers, steps_key, y, cases.noise, prior))
+    lost = apart(choices.true, lambda: cases.missing & _lost(context, steps_key))
+    cases = dataclasses.replace(cases, missing=jnp.any(lost))
+    target = apart(choices.true, lambda: moved(drawn.response, gain, shift, y) + noise)
+    values = apart(
+        choices.true,
+        lambda: jnp.where(mask[:, None], drawn.base[:, None] * (1.0 + shown), 0.0),
+    )
+    free = y[context:] + noise[context:]
     task = Task(
         history=jnp.where(lost, 0.0, target[:context]),
         future=target[context:],
-        future_baseline=free[context:],
+        future_baseline=free,
         history_covariates=values[:, :context],
         future_covariates=values[:, context:],
         history_mask=~lost,
         future_mask=jnp.ones(horizon, bool),
         covariate_mask=mask,
     )
-    finite = jnp.all(jnp.isfinite(target)) & jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(values))
+    finite = (
+        jnp.all(jnp.isfinite(target)) & jnp.all(jnp.isfinite(free)) & jnp.all(jnp.isfinite(values))
+    )
     return RandomisedTask(task, drawn, cases, finite)
 
 
@@ -179,7 +188,7 @@ def _draw(
     lag = jnp.floor(length * between(numbers["lag"], prior.delayed.lag))
     decay = length * log_between(numbers["decay"], prior.delayed.decay)
     timing = Timing(
-        lag=jnp.broadcast_to(jnp.where(asked["delayed"], lag, 0.0), (width,)),
+        lag=jnp.where(asked["delayed"], lag, 0.0),
         decay=jnp.where(asked["delayed"], decay, 0.0),
     )
     cases = HardCases(
@@ -192,7 +201,7 @@ def _draw(
         }
     )
     base = log_between(numbers["base"], prior.covariates.base)
-    return Drawn(response, events, timing, base, follower, novel), cases, mask
+    return Drawn(y, response, events, timing, base, follower, novel), cases, mask
 
 
 def _both(deviation: Array, other: Array) -> Array:
@@ -201,17 +210,31 @@ def _both(deviation: Array, other: Array) -> Array:
 
 
 def _wander(numbers: Numbers, steps: int, prior: Prior) -> Array:
-    """Relative moves of covariates between events [K, steps], from 0 at the first step on."""
-    place = np.linspace(0.0, KNOTS - 1.0, steps)
-    weights = np.maximum(0.0, 1.0 - np.abs(place[None, :] - np.arange(KNOTS)[:, None]))
-    knots = 2.0 * numbers["knots"] - 1.0
-    knots = jnp.where(jnp.arange(KNOTS)[:, None] == 0, 0.0, knots)
-    size = log_between(
-        numbers["wander_amount"], (max(prior.wandering.amount[0], 1e-4), prior.wandering.amount[1])
-    )
-    return size * jnp.matmul(
-        knots.T, jnp.asarray(weights, jnp.float32), precision=jax.lax.Precision.HIGHEST
-    )
+    """Relative moves of covariates between events [K, steps], from 0 at the first step on.
+
+    A slow and a fast wave of parabolas, which need no sine.
+    """
+    step = jnp.arange(steps, dtype=jnp.float32)[None, :]
+
+    def wave(name: str, periods: tuple[float, float]) -> Array:
+        turns = step / log_between(numbers[name], periods)[:, None]
+        turns += numbers[f"{name}_phase"][:, None]
+        place = turns - jnp.floor(turns)
+        half = 2.0 * place - jnp.floor(2.0 * place)
+        return jnp.where(place < 0.5, 4.0, -4.0) * half * (1.0 - half)
+
+    total = 0.7 * wave("slow", (0.2 * steps, 2.0 * steps)) + 0.3 * wave("fast", (8.0, 0.2 * steps))
+    size = log_between(numbers["wander_amount"], prior.wandering.amount)
+    return 0.5 * size * (total - total[:, :1])
+
+
+def _noise(numbers: Numbers, key: PRNGKeyArray, y: Array, there: Array, prior: Prior) -> Array:
+    """Noise of the measured target, in its unit."""
+    steps = y.shape[0]
+    first, second = normals_of_steps(key, NOISE, 1, (steps + 1) // 2)
+    deviation = jnp.sqrt(jnp.mean((y - jnp.mean(y)) ** 2))
+    size = deviation * log_between(numbers["noise_amount"], prior.noise.amount)
+    return jnp.where(there, size, 0.0) * jnp.concatenate([first, second])[:steps]
 
 
 def _limits(numbers: Numbers, y: Array, saturated: Array, prior: Prior) -> tuple[Array, Array]:
@@ -227,14 +250,8 @@ def _limits(numbers: Numbers, y: Array, saturated: Array, prior: Prior) -> tuple
     )
 
 
-def _lost(numbers: Numbers, key: PRNGKeyArray, context: int, prior: Prior) -> Array:
-    """Steps of the history that are not known: single ones and three spans; never the first."""
-    step = jnp.arange(context, dtype=jnp.float32)
-    lost = uniform_row(key, LOST, context) < between(numbers["single"], prior.missing.single)
-    for n in range(3):
-        length = context * between(numbers["spans"][2 * n], prior.missing.spans)
-        start = jnp.floor(numbers["spans"][2 * n + 1] * context)
-        lost |= (step >= start) & (step < start + length)
-    return lost & (step > 0.0)
-
-
+def _lost(context: int, key: PRNGKeyArray) -> Array:
+    """Steps of the history that are not known: spans of them and single ones."""
+    settings = missingness()
+    always = {name: jnp.float32(1.0) for name in settings.shares}
+    return missing_spans(context, dataclasses.replace(settings, shares=always), key=key)

@@ -4,39 +4,37 @@ A number depends on the key, its name, its event and its covariate alone, so tha
 more event or covariate, changes none of the others.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._types import Array, PRNGKeyArray
 from ..keys import uniform_shares
 
-__all__ = ["Numbers", "between", "chosen", "draw_numbers", "log_between", "normal"]
+__all__ = ["Numbers", "between", "chosen", "draw_numbers", "log_between"]
 
 Numbers = dict[str, Array]
 
 OF_TASK = (
     "k", "novel", "n_events", "length", "prefix", "end", "irregular", "unequal", "one_shape",
     "one_way", "way", "together", "same_dose", "replayed", "raising",
-    "source", "window", "row", "positive", "level", "variation",
     "additive", "undamped", "damping", "floor", "offset", "offset_scale", "offset_exponent",
     "overhead", "overhead_slope", "overhead_sign",
-    "irrelevant_share", "follower", "amplitude", "room", "limits", "shift_of_all",
-    "lag", "decay", "change", "noise_amount", "single", "wander_amount",
+    "irrelevant_share", "follower", "amplitude", "room", "limits",
+    "lag", "decay", "change", "noise_amount", "wander_amount",
 )  # fmt: skip
 OF_COVARIATE = (
     "base", "direct", "shape", "span", "novel_factor", "form", "size", "second_size", "exponent",
-    "coefficient", "acts", "weight", "bound", "irrelevant", "strength",
+    "coefficient", "acts", "weight", "bound", "irrelevant", "strength", "shift", "shift_step",
+    "slow", "slow_phase", "fast", "fast_phase",
 )  # fmt: skip
 OF_EVENT = ("up", "event_length", "spare")
-OF_BOTH = ("dose", "alone", "shift")
-SEVERAL = {"hard_cases": 16, "spans": 6}
-KNOTS = 24  # of a covariate's wandering
+OF_BOTH = ("dose", "alone")
+SEVERAL = {"hard_cases": 16}
 MOST = 64  # covariates, events: counters of one name lie that far apart
 
 _KIND = {
     name: number
-    for number, name in enumerate((*OF_TASK, *OF_COVARIATE, *OF_EVENT, *OF_BOTH, *SEVERAL, "knots"))
+    for number, name in enumerate((*OF_TASK, *OF_COVARIATE, *OF_EVENT, *OF_BOTH, *SEVERAL))
 }
 
 
@@ -48,7 +46,6 @@ def shapes_of(k: int, events: int) -> dict[str, tuple[int, ...]]:
         **dict.fromkeys(OF_EVENT, (events,)),
         **dict.fromkeys(OF_BOTH, (events, k)),
         **{name: (count,) for name, count in SEVERAL.items()},
-        "knots": (KNOTS, k),
     }
 
 
@@ -66,9 +63,7 @@ def draw_numbers(key: PRNGKeyArray, k: int, events: int) -> Numbers:
             index = index * np.uint32(MOST) + along
         low.append(index.ravel())
         high.append(np.full(index.size, _KIND[name], np.uint32))
-    flat = uniform_shares(
-        key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low))
-    )
+    flat = uniform_shares(key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low)))
     found, at = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))
@@ -96,9 +91,3 @@ def chosen(share: Array, table: dict, names: tuple[str, ...]) -> Array:
     last = int(np.flatnonzero(weights)[-1])
     index = sum((share >= float(np.float32(end))).astype(jnp.int32) for end in ends[:-1])
     return jnp.minimum(index, last)
-
-
-def normal(share: Array) -> Array:
-    """Standard normal from uniform numbers on the grid of 2**-23; finite, within 5.5."""
-    centred = 2.0 * (share + 2.0**-24) - 1.0
-    return jnp.float32(np.sqrt(2.0)) * jax.lax.erf_inv(centred)

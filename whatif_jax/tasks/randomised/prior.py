@@ -38,7 +38,8 @@ PositiveRange = Annotated[
     tuple[Number, Number], must("[low, high], 0 < low < high", lambda r: 0 < r[0] < r[1])
 ]
 ShareRange = Annotated[
-    tuple[Number, Number], must("[low, high], 0 <= low < high <= 1", lambda r: 0 <= r[0] < r[1] <= 1)
+    tuple[Number, Number],
+    must("[low, high], 0 <= low < high <= 1", lambda r: 0 <= r[0] < r[1] <= 1),
 ]
 Between = Annotated[float, Field(gt=0, lt=1), FLOAT32]
 MOST_COVARIATES = 64
@@ -53,9 +54,6 @@ class SeriesPrior(Entry):
     """Intervention-free series."""
 
     source: Annotated[Table, _kinds(SOURCES)]
-    positive: Probability
-    level: PositiveRange
-    variation: PositiveRange
 
 
 class CovariatesPrior(Entry):
@@ -184,17 +182,10 @@ class Noise(Entry):
     amount: PositiveRange
 
 
-class Missing(Entry):
-    """Steps of the history that are not known."""
-
-    single: ShareRange
-    spans: ShareRange
-
-
 class Wandering(Entry):
     """Covariates that move between events."""
 
-    amount: ShareRange
+    amount: Annotated[PositiveRange, must("[low, high], high < 1", lambda r: r[1] < 1)]
 
 
 class Prior(Entry):
@@ -216,7 +207,6 @@ class Prior(Entry):
     delayed: Delayed
     regime: Regime
     noise: Noise
-    missing: Missing
     wandering: Wandering
 
 

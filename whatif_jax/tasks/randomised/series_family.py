@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -21,6 +22,10 @@ __all__ = [
     "LINKS",
     "SERIES_FILE",
     "SeriesFamily",
+    "SeriesFile",
+    "Switched",
+    "augmentation",
+    "missingness",
     "read_series_file",
     "series_family",
 ]
@@ -28,7 +33,7 @@ __all__ = [
 SERIES_FILE = Path(__file__).with_name("series.toml")
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Range = Annotated[tuple[float, float], Field()]
+Range = tuple[float, float]
 
 
 class _Table(BaseModel):
@@ -154,11 +159,55 @@ class _Synthetic(_Table):
     ranges: _SyntheticRanges
 
 
+class _AugmentationShares(_Table):
+    warp: Share
+    mixing: Share
+    sign: Share
+    scale: Share
+    shift: Share
+    noise: Share
+
+
+class _AugmentationLogRanges(_LogRanges):
+    scale: Range
+    noise: Range
+
+
+class _AugmentationRanges(_Ranges):
+    mixing: tuple[Share, Share]
+    shift: Range
+    warp: tuple[Share, Share]
+    zoom: tuple[Share, Share]
+
+
+class _Augmentation(_Table):
+    shares: _AugmentationShares
+    log_ranges: _AugmentationLogRanges
+    ranges: _AugmentationRanges
+
+
+class _MissingShares(_Table):
+    spans: Share
+    points: Share
+
+
+class _MissingLogRanges(_LogRanges):
+    span: tuple[Share, Share]
+    points: tuple[Share, Share]
+
+
+class _Missing(_Table):
+    shares: _MissingShares
+    log_ranges: _MissingLogRanges
+
+
 class SeriesFile(_Table):
     """A file as series.toml."""
 
     version: Annotated[int, Field(ge=1)]
     synthetic: _Synthetic
+    augmentation: _Augmentation
+    missing: _Missing
 
 
 COMPONENTS = tuple(_Components.model_fields)
@@ -174,6 +223,14 @@ class SeriesFamily(eqx.Module):
     kernels: Float[Array, " kernels"]  # shares, in the order of KERNELS
     switches: dict[str, FloatScalar]  # shares
     typical_periods: Float[Array, " periods"]  # steps
+    log_ranges: dict[str, Float[Array, "2"]]
+    ranges: dict[str, Float[Array, "2"]]
+
+
+class Switched(eqx.Module):
+    """Numbers of changes that are made or not: how often each is, and how far it may go."""
+
+    shares: dict[str, FloatScalar]
     log_ranges: dict[str, Float[Array, "2"]]
     ranges: dict[str, Float[Array, "2"]]
 
@@ -200,28 +257,45 @@ def read_series_file(path: Path = SERIES_FILE) -> SeriesFile:
 
 def series_family(file: SeriesFile | None = None) -> SeriesFamily:
     """The synthetic family of a file; of series.toml by default."""
-    return _default_family() if file is None else _family(file)
+    return _family(_default_file() if file is None else file)
 
 
 @functools.cache
-def _default_family() -> SeriesFamily:
-    return _family(read_series_file())
+def _default_file() -> SeriesFile:
+    return read_series_file()
+
+
+def augmentation(file: SeriesFile | None = None) -> Switched:
+    """How series are augmented by a file; by series.toml by default."""
+    table = (_default_file() if file is None else file).augmentation
+    return Switched(_numbers(table.shares), _numbers(table.log_ranges), _numbers(table.ranges))
+
+
+def missingness(file: SeriesFile | None = None) -> Switched:
+    """Which steps a file has missing; series.toml by default."""
+    table = (_default_file() if file is None else file).missing
+    return Switched(_numbers(table.shares), _numbers(table.log_ranges), {})
+
+
+def _number(value: object) -> Array:
+    return jnp.asarray(np.asarray(value, np.float32))
+
+
+def _numbers(table: BaseModel) -> dict[str, Array]:
+    return {name: _number(value) for name, value in table}
 
 
 def _family(file: SeriesFile) -> SeriesFamily:
-    def numbers(table: BaseModel) -> dict[str, np.ndarray]:
-        return {name: np.asarray(value, np.float32) for name, value in table}
-
-    def shares(table: BaseModel) -> np.ndarray:
-        return np.array([share for _, share in table], np.float32)
+    def shares(table: BaseModel) -> Array:
+        return _number([share for _, share in table])
 
     synthetic = file.synthetic
     return SeriesFamily(
         components=shares(synthetic.components),
         links=shares(synthetic.links),
         kernels=shares(synthetic.kernels),
-        switches=numbers(synthetic.switches),
-        typical_periods=np.array(synthetic.typical_periods, np.float32),
-        log_ranges=numbers(synthetic.log_ranges),
-        ranges=numbers(synthetic.ranges),
+        switches=_numbers(synthetic.switches),
+        typical_periods=_number(synthetic.typical_periods),
+        log_ranges=_numbers(synthetic.log_ranges),
+        ranges=_numbers(synthetic.ranges),
     )

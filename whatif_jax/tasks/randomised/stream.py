@@ -29,10 +29,11 @@ from ..stream_fields import (
     whole_numbers,
 )
 from ..task import Task
+from .baseline import SeriesPool
 from .maker import Choices, Drawn, HardCases, make_task
 from .names import HARD_CASES
 from .prior import MOST_COVARIATES, Prior, load_prior
-from .series import SeriesPool
+from .training_series import TrainingSeries
 
 __all__ = ["RandomisedBatch", "RandomisedStream"]
 
@@ -66,8 +67,8 @@ class RandomisedStream:
         hard_cases: share of tasks by the name of a hard case (`HARD_CASES`); those left out do not
             occur, so that {} has none and {"regime": 1.0} that one alone. None: the prior's.
         prior: a `Prior`, the path of a TOML file, or None for the library's.
-        pool: real series to draw windows from, none of the benchmark's (`pool_of`); None:
-            synthetic series alone.
+        pool: real series to draw windows from, none of the benchmark's: `load_training_series()`,
+            or one's own by `pool_of`; None: synthetic series alone.
         sharding: a `NamedSharding` over one mesh axis; each device makes its own rows.
 
     Raises:
@@ -84,7 +85,7 @@ class RandomisedStream:
     novel: float | None = None
     hard_cases: Mapping[str, float] | None = None
     prior: Any = None
-    pool: SeriesPool | None = None
+    pool: Any = None
     sharding: NamedSharding | None = None
     root: PRNGKeyArray = dataclasses.field(init=False, repr=False)
     choices: Choices = dataclasses.field(init=False, repr=False)
@@ -129,8 +130,10 @@ class RandomisedStream:
         pool = self.pool
         if pool is None:
             return None
-        if not isinstance(pool, SeriesPool):
-            raise ValueError(f"pool: {type(pool).__name__}; expected a SeriesPool, as of pool_of")
+        if not isinstance(pool, SeriesPool | TrainingSeries):
+            raise ValueError(
+                f"pool: {type(pool).__name__}; expected load_training_series(), or pool_of(...)"
+            )
         length = np.asarray(pool.length)
         rows = np.flatnonzero(length >= steps)
         if not len(rows):
@@ -139,7 +142,7 @@ class RandomisedStream:
                 f"{steps}, what the buckets need"
             )
         if len(rows) == len(length):
-            return pool
+            return SeriesPool(pool.values, pool.length)
         return SeriesPool(
             jax.device_put(np.asarray(pool.values)[rows]), jax.device_put(length[rows])
         )
@@ -167,6 +170,7 @@ class RandomisedStream:
                 f"constant or target of the benchmark"
             ),
             "systems": [],
+            "targets": [],
             "series": 0 if self.pool is None else len(self.pool.length),
             "prior": self.prior.version,
             "buckets": [list(bucket) for bucket in self.buckets],
@@ -239,9 +243,7 @@ def _checked_cases(shares: object) -> dict[str, float]:
     }
 
 
-@functools.partial(
-    jax.jit, static_argnames=("bucket", "covariates", "prior", "sharding")
-)
+@functools.partial(jax.jit, static_argnames=("bucket", "covariates", "prior", "sharding"))
 def _make_batch(
     root: PRNGKeyArray,
     halves: Array,

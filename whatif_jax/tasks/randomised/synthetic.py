@@ -1,13 +1,14 @@
 """Synthetic series without interventions, a pure function of a key.
 
-A series is a sum of components (trend, seasons, a profile of the day, autoregressive noise, a random
-walk, a Gaussian process, level shifts), each there or not, taken by a link to the values of one kind
-of quantity (a level with small variation, positive, counts, bounded) and perhaps switched on and off.
-All are computed and those that are not there weigh nothing, as a branch would under vmap.
+A series is a sum of components (trend, seasons, a profile of the day, autoregressive noise, a
+random walk, a Gaussian process, level shifts), each there or not, taken by a link to the values of
+one kind of quantity (a level with small variation, positive, counts, bounded), perhaps switched on
+and off. All are computed, and what is not there weighs nothing: under vmap a branch would compute
+them too.
 
 References:
-    series.toml holds every number; Rahimi and Recht, Random features for large-scale kernel machines
-    (2007), for the Gaussian processes.
+    series.toml holds every number. Gaussian processes: Rahimi and Recht, Random features for
+    large-scale kernel machines (2007).
 """
 
 from typing import NamedTuple
@@ -140,22 +141,24 @@ def _pick(values: Array, share: Array) -> Array:
 
 def draw_series(family: SeriesFamily | None = None, *, key: PRNGKeyArray) -> SeriesSpec:
     """Draw what a series is made of; `series_from` with the same key makes it."""
-    family = jax.tree.map(jnp.asarray, series_family() if family is None else family)
+    family = series_family() if family is None else family
     numbers = _numbers(as_threefry(key))
     switches = {
         name: numbers["switches"][at] < share
-        for at, (name, share) in enumerate(family.switches.items())
+        for at, (name, share) in enumerate(sorted(family.switches.items()))
     }
     drawn = {
         name: draw(numbers[kind][at], ends)
         for kind, draw in (("log_ranges", _log_within), ("ranges", _within))
-        for at, (name, ends) in enumerate(getattr(family, kind).items())
+        for at, (name, ends) in enumerate(sorted(getattr(family, kind).items()))
         if name not in ("period", "weight")
     }
     constant = switches["constant"]
     there = (numbers["components"] < family.components) & ~constant
     weights = jnp.where(there, _within(numbers["weights"], family.ranges["weight"]), 0.0)
+    drawn["noise"] = jnp.where(constant, 1.0, drawn["noise"])
     weights *= jax.lax.rsqrt(jnp.maximum(jnp.sum(weights * weights), 1e-6))
+    switches["noise"] |= ~jnp.any(there)  # else nothing would ever change
     for name in ("pulses", "intermittent", "resolution"):
         switches[name] &= ~constant
 
@@ -223,8 +226,9 @@ def _process(
     """Random Fourier features: frequencies from the kernel's spectrum, normal coefficients.
 
     The periodic kernel exp(-2 sin(pi r / period)**2 / length**2) has the spectrum of a difference
-    of two Poisson numbers; a product of kernels that of a sum of frequencies; the rational quadratic
-    kernel, with exponent 1, that of a normal number times the root of an exponential one.
+    of two Poisson numbers, a product of kernels that of a sum of frequencies, and the rational
+    quadratic kernel 1 / (1 + r**2 / (2 length**2)) that of a normal number times the root of an
+    exponential one.
     """
     radius, turn, size, phase = numbers["features"].reshape(4, FEATURES)
     normal, _ = normal_pair(radius, turn)
@@ -279,6 +283,17 @@ def series_from(spec: SeriesSpec, steps: int, *, key: PRNGKeyArray) -> Float[Arr
     )
     drawn, switches = spec.drawn, spec.switches
 
+    total = apart_anywhere(lambda: _total(spec, innovation, walk, noise, spike, steps))
+    threshold = -jax.scipy.special.ndtri(drawn["on_share"])
+    on = sum_of_waves(*spec.gate, steps) >= threshold
+    return _linked(spec, total, innovation, on | ~switches["intermittent"])
+
+
+def _total(
+    spec: SeriesSpec, innovation: Array, walk: Array, noise: Array, spike: Array, steps: int
+) -> Array:
+    """The sum of all components, within LARGEST_SUM."""
+    drawn, switches = spec.drawn, spec.switches
     weight = dict(zip(COMPONENTS, spec.weights, strict=True))
     total = sum_of_waves(
         jnp.concatenate(
@@ -305,13 +320,8 @@ def series_from(spec: SeriesSpec, steps: int, *, key: PRNGKeyArray) -> Float[Arr
     pulses = jnp.where(above > 0, 0.5 + threshold * above, 0.0)
     height = jnp.where(switches["pulses"], drawn["pulse_height"], 0.0)
     total += height * decaying_sum(pulses, 1.0 / drawn["pulse_memory"])
-    total += jnp.where(switches["noise"] & ~switches["constant"], drawn["noise"], 0.0) * noise
-    total += jnp.where(switches["constant"], 1.0, 0.0) * noise
-    total = jnp.clip(total, -LARGEST_SUM, LARGEST_SUM)
-
-    threshold = -jax.scipy.special.ndtri(drawn["on_share"])
-    on = sum_of_waves(*spec.gate, steps) >= threshold
-    return _linked(spec, total, innovation, on | ~switches["intermittent"])
+    total += jnp.where(switches["noise"], drawn["noise"], 0.0) * noise
+    return jnp.clip(total, -LARGEST_SUM, LARGEST_SUM)
 
 
 def _profile(spec: SeriesSpec, steps: int) -> Array:
