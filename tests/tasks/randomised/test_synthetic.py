@@ -144,6 +144,7 @@ def test_the_parts_are_the_whole():
     assert (np.abs(found - whole) > 1e-4 * size).mean() <= 1 / 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", FLAGS)
 def test_a_flag_changes_nothing(flag):
     """Types to the bit, values to rounding (1e-4 of the largest), but for one step in 200."""
