@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import ndtri
 
 from whatif_jax._types import Array, Bool, Float, FloatScalar
 from whatif_jax.tasks.inputs import ForecastInputs, inputs_from, scale_inputs
@@ -23,6 +24,8 @@ from .scaling_gain import EventTable, GainFit, Response, event_steps, event_tabl
 
 __all__ = ["Scaling", "ScalingFit", "fit_scaling", "make", "scaling_quantiles"]
 
+LEAST_DOUBT = 1e-3  # of a forecast, relative: none is exact
+VARIANCE = 1.0
 WIDTH = 8  # covariates are padded to as many, so that a program is compiled for (T, H) alone
 
 
@@ -61,12 +64,20 @@ def fit_scaling(inputs: ForecastInputs) -> ScalingFit:
 
 def scaling_quantiles(fit: ScalingFit, levels: Float[Array, " Q"]) -> Float[Array, "H Q"]:
     """The closed form's forecast: quantiles in the target's unit."""
-    baseline, response = fit.baseline, fit.response
+    baseline, response, forms = fit.baseline, fit.response, fit.fit
     spread = masked_quantiles(baseline.residual, fit.free, levels)
     left = jnp.sqrt(jnp.maximum(1.0 - baseline.memory**2, 0.0))
-    free = baseline.future[:, None] + left[:, None] * spread
-    happened = response.gain[:, None] * free + response.offset[:, None]
-    return jnp.sort(happened, axis=-1) * fit.unit
+    middle = masked_quantiles(baseline.residual, fit.free, jnp.full(1, 0.5, levels.dtype))
+    centre = baseline.future + left * middle
+    happened = response.gain * centre + response.offset
+    noise = (response.gain * left)[:, None] * (spread - middle)
+    # the response's own doubt: forms that disagree, and what the events leave open
+    each = forms.gain * centre + forms.offset
+    apart = forms.weight @ (each - happened) ** 2
+    deviation = jnp.sqrt(apart + happened**2 * (VARIANCE * forms.variance + LEAST_DOUBT**2))
+    doubt = deviation[:, None] * ndtri(levels)
+    away = jnp.sqrt(noise**2 + doubt**2) * jnp.sign(doubt)
+    return jnp.sort(happened[:, None] + away, axis=-1) * fit.unit
 
 
 @functools.partial(jax.jit, static_argnames=("horizon", "levels", "together"))

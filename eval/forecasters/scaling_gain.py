@@ -29,19 +29,25 @@ UNMOVED = 1e-5  # log of a factor that counts as 1: rounding of base times facto
 LARGEST_LOG = 20.0
 ITERATIONS = 5
 
-# (acts on, power of Box and Cox, penalty, log of how much it is believed before any data)
+# (acts on, power of Box and Cox, penalty, log of how much it is believed before any data); a power
+# law's second number bends the logarithm itself: 0 leaves it
+PENALTIES = (1e-4, 3e-2)
 FORMS = (
-    ("power", 0.0, 1e-4, 0.0),
-    ("power", 0.0, 3e-2, 0.0),
-    *(("multiply", p, r, -1.0) for p in (-1.0, -0.4, 0.4, 1.0) for r in (1e-4, 3e-2)),
-    *(("add", p, r, -1.0) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for r in (1e-4, 3e-2)),
+    *(("power", 0.0, penalty, 0.0) for penalty in PENALTIES),
+    *(("power", bend, penalty, -1.0) for bend in (-0.5, 0.5) for penalty in PENALTIES),
+    *(("multiply", p, penalty, -1.0) for p in (-1.0, -0.4, 0.4, 1.0) for penalty in PENALTIES),
+    *(("add", p, penalty, -1.0) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for penalty in PENALTIES),
 )
+import os
+PRIMARY=float(os.environ.get("PRIMARY","1"))
+SHARP=float(os.environ.get("SHARP","1"))
 
 _ACTS = np.array([("power", "multiply", "add").index(acts) for acts, *_ in FORMS])
 _POWERS, _PENALTIES, _BELIEFS = (
     np.array([form[column] for form in FORMS], np.float32) for column in (1, 2, 3)
 )
 NEAR = 0.25  # distance in log factors within which an event speaks for the next one itself
+LEAST_ERROR = 0.02  # of a form, relative to the response: none is exact
 DOUBT = 0.05  # how many events the fitted form counts for beside those near
 SMALLEST = 1e-12
 
@@ -63,6 +69,9 @@ class GainFit(eqx.Module):
     coefficients: Float[Array, "*batch F K"]
     error: Float[Array, "*batch F"]  # on events left out, in squared relative units
     weight: Float[Array, "*batch F"]  # how much each form counts; sums to 1
+    gain: Float[Array, "*batch F H"]  # of each form by itself
+    offset: Float[Array, "*batch F H"]
+    variance: Float[Array, "*batch H"]  # of the log of the response that the events leave open
 
 
 class Response(eqx.Module):
@@ -70,7 +79,6 @@ class Response(eqx.Module):
 
     gain: Float[Array, "*batch H"]
     offset: Float[Array, "*batch H"]  # in the target's unit
-    doubt: Float[Array, "*batch"]  # standard error of the response, relative to its result
 
 
 def event_steps(
@@ -122,12 +130,23 @@ def box_cox(log_factors: Array, power: Array) -> Array:
     return jnp.where(power == 0.0, log_factors, bent)
 
 
+def bent_log(log_factors: Array, bend: Array) -> Array:
+    """The logarithm of factors, growing like its power 1 + bend once it is large."""
+    power = 1.0 + bend
+    return jnp.sign(log_factors) * (jnp.abs(1.0 + jnp.abs(log_factors)) ** power - 1.0) / power
+
+
+def _features(acts: Array, log_factors: Array, power: Array) -> Array:
+    return jnp.where(acts == 0, bent_log(log_factors, power), box_cox(log_factors, power))
+
+
 def _solve(gram: Array, cross: Array, penalty: Array) -> Array:
     """Ridge coefficients [..., K]; a penalty large enough for float32 to see."""
     k = gram.shape[-1]
     diagonal = jnp.diagonal(gram, axis1=-2, axis2=-1)
     least = penalty + 4e-6 * jnp.max(diagonal, axis=-1)[..., None, None]
-    return jnp.linalg.solve(gram + least * jnp.eye(k, dtype=gram.dtype), cross[..., None])[..., 0]
+    weights = jnp.where(jnp.arange(k) == 0, 1.0, PRIMARY)
+    return jnp.linalg.solve(gram + least * jnp.diag(weights), cross[..., None])[..., 0]
 
 
 def _effect(acts: Array, features: Array, coefficients: Array) -> Array:
@@ -194,44 +213,42 @@ def fit_gain(
         unit = jnp.where(acts == 2, magnitude, baseline)
         return _solve(*sums(unit[:, None] * box_cox(log_factors, power), change), penalty)
 
-    # where the power law's iterations start: log ratios of whole events on their mean log factors
     square = jnp.maximum(total(baseline**2), SMALLEST)
-    dose = jax.vmap(lambda one: total(one * baseline**2), 1, 1)(log_factors) / square[:, None]
     of_event = jax.nn.one_hot(jnp.arange(EVENTS) % FOLDS, FOLDS, dtype=history.dtype)
     of_event = (kept @ of_event.T) * table.mask  # [fits, E]
-    start_gram = jnp.einsum("fe,ek,el->fkl", of_event, dose, dose, precision="highest")
-    start_cross = jnp.einsum("fe,ek,e->fk", of_event, dose, table.log_ratio, precision="highest")
+    weights = (kept @ groups.T) * weight  # [fits, T]
 
-    def power_law(penalty: Array) -> Array:
-        weights = (kept @ groups.T) * weight  # [fits, T]
+    def power_law(bend: Array, penalty: Array) -> Array:
+        design = bent_log(log_factors, bend)
+        # iterations start from log ratios of whole events on their mean features
+        dose = jax.vmap(lambda one: total(one * baseline**2), 1, 1)(design) / square[:, None]
+        gram = jnp.einsum("fe,ek,el->fkl", of_event, dose, dose, precision="highest")
+        cross = jnp.einsum("fe,ek,e->fk", of_event, dose, table.log_ratio, precision="highest")
 
         def improve(_: int, coefficients: Array) -> Array:
-            score = jnp.clip(coefficients @ log_factors.T, -LARGEST_LOG, LARGEST_LOG)
+            score = jnp.clip(coefficients @ design.T, -LARGEST_LOG, LARGEST_LOG)
             expected = baseline * jnp.exp(score)  # [fits, T]
-            square = weights * expected**2
-            gram = jnp.einsum(
-                "ft,tk,tl->fkl", square, log_factors, log_factors, precision="highest"
-            )
+            seen = weights * expected**2
+            gram = jnp.einsum("ft,tk,tl->fkl", seen, design, design, precision="highest")
             aim = weights * expected * (history - expected)
-            cross = jnp.einsum("ft,tk->fk", aim, log_factors, precision="highest")
-            step = _solve(gram, cross - penalty * coefficients, penalty)
-            farthest = jnp.max(jnp.abs(step @ log_factors.T), axis=-1, keepdims=True)
+            cross = jnp.einsum("ft,tk->fk", aim, design, precision="highest")
+            step = _solve(gram, cross - penalty * jnp.where(jnp.arange(coefficients.shape[-1])==0,1.0,PRIMARY) * coefficients, penalty)
+            farthest = jnp.max(jnp.abs(step @ design.T), axis=-1, keepdims=True)
             return coefficients + step / jnp.maximum(1.0, farthest)
 
-        start = _solve(start_gram, start_cross, penalty)
-        return jax.lax.fori_loop(0, ITERATIONS, improve, start)
+        return jax.lax.fori_loop(0, ITERATIONS, improve, _solve(gram, cross, penalty))
 
     n_power = int(np.sum(_ACTS == 0))
     acts, powers, penalties = jnp.asarray(_ACTS), jnp.asarray(_POWERS), jnp.asarray(_PENALTIES)
     fits = jnp.concatenate(
         [
-            jax.vmap(power_law)(penalties[:n_power]),
+            jax.vmap(power_law)(powers[:n_power], penalties[:n_power]),
             jax.vmap(linear)(acts[n_power:], powers[n_power:], penalties[n_power:]),
         ]
     )  # [F, fits, K]
 
     def judge(act: Array, power: Array, fit: Array) -> tuple[Array, Array, Array]:
-        features = box_cox(log_factors, power)
+        features = _features(act, log_factors, power)
         # every step under the fit that has not seen it
         unseen = jnp.einsum("tg,gk->tk", groups, fit[:FOLDS], precision="highest")
         score = jnp.sum(features * unseen, axis=-1)
@@ -246,7 +263,7 @@ def fit_gain(
     left_out, seen, expected = jax.vmap(judge)(acts, powers, fits)
     error = jnp.where(events > 1, left_out, seen) / jnp.maximum(events, 1)
     floor = 1e-6
-    belief = jnp.asarray(_BELIEFS) - jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
+    belief = jnp.asarray(_BELIEFS) - SHARP * jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
     form_weight = jax.nn.softmax(belief)
 
     peak = future_log_factors[jnp.argmax(jnp.sum(future_log_factors**2, axis=-1))]
@@ -263,7 +280,7 @@ def fit_gain(
     future_share = relative(future_log_factors, peak)
 
     def ahead(act: Array, power: Array, fit: Array, expected: Array) -> tuple[Array, Array]:
-        effect = _effect(act, box_cox(future_log_factors, power), fit)
+        effect = _effect(act, _features(act, future_log_factors, power), fit)
         unit = jnp.where(act == 2, magnitude, expected) * past_share
         own = total((history - expected) * unit) / jnp.maximum(total(unit**2), SMALLEST)
         correction = future_share * jnp.sum(near * own)
@@ -272,9 +289,15 @@ def fit_gain(
         return gain, offset
 
     gains, offsets = jax.vmap(ahead)(acts, powers, fits[:, FOLDS], expected)
-    response = Response(
-        gain=form_weight @ gains,
-        offset=form_weight @ offsets,
-        doubt=jnp.sqrt(jnp.sum(form_weight * error)),
+    # a Bayesian power law on whole events: what they leave open of the response to these factors
+    told = jnp.clip(form_weight @ error, LEAST_ERROR**2, 1.0)
+    doses = jnp.sum(table.log_factors**2)
+    prior = jnp.sum(table.log_ratio**2 * table.mask) / jnp.maximum(doses, SMALLEST) + 0.01
+    k = log_factors.shape[-1]
+    precision = jnp.einsum("ek,el->kl", table.log_factors, table.log_factors, precision="highest")
+    open_ = jnp.linalg.solve(
+        precision / told + jnp.eye(k, dtype=history.dtype) / prior, future_log_factors.T
     )
-    return GainFit(fits[:, FOLDS], error, form_weight), response
+    variance = jnp.sum(future_log_factors.T * open_, axis=0) * (1.0 - jnp.sum(near))
+    fit = GainFit(fits[:, FOLDS], error, form_weight, gains, offsets, variance)
+    return fit, Response(form_weight @ gains, form_weight @ offsets)
