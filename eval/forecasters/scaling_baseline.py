@@ -21,6 +21,8 @@ __all__ = ["Baseline", "autocorrelation", "baseline_forecast", "masked_quantiles
 CANDIDATES = 6  # periods that are tried
 LONGEST_PERIOD = 0.6  # of the history
 FIT_SHARE = 0.7  # of the steps, the earliest: a season is fitted to them and tried on the others
+BELIEVED = 0.85  # of the squared error without a season: less than that, or it is chance
+DOUBT_OF_FEW = 0.3  # less by this over the number of cycles seen
 FEWEST_PAIRS = 0.08  # of the steps: what a lag needs for its correlation to count
 SMALLEST = 1e-12  # variance, of series scaled to 1, that counts as none
 
@@ -120,7 +122,11 @@ def _season(
 
     errors, kept = jax.vmap(backtest)(periods)
     best = jnp.argmin(errors)
-    period, share = periods[best], kept[best]
+    nothing = jnp.sum(jnp.where(late, deviation**2, 0.0))
+    period = periods[best]
+    cycles = order[-1].astype(deviation.dtype) / period.astype(deviation.dtype)
+    enough = BELIEVED - DOUBT_OF_FEW / jnp.maximum(cycles, 1.0)
+    share = jnp.where(errors[best] < enough * nothing, kept[best], 0.0)
     phase = jnp.arange(steps + horizon) % period
     means, _ = _by_phase(deviation, free, phase[:steps])
     return share * means[phase], jnp.where(share > 0.0, period, 0), share

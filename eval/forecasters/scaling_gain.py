@@ -21,7 +21,16 @@ import numpy as np
 
 from whatif_jax._types import Array, Bool, Float, FloatScalar, Int
 
-__all__ = ["EVENTS", "EventTable", "GainFit", "Response", "event_table", "event_steps", "fit_gain"]
+__all__ = [
+    "EVENTS",
+    "EventTable",
+    "GainFit",
+    "Response",
+    "event_table",
+    "event_steps",
+    "fit_gain",
+    "root",
+]
 
 EVENTS = 64  # of a history, the latest
 FOLDS = 8  # events are left out of a fit one by one, or in as many groups
@@ -29,18 +38,17 @@ UNMOVED = 1e-5  # log of a factor that counts as 1: rounding of base times facto
 LARGEST_LOG = 20.0
 ITERATIONS = 5
 
+LEAD = 4.0  # penalties of other covariates over the first's, which a target follows first
+BELIEF = -2.5  # log, of any form beside the power law
+PENALTIES = (1e-4, 3e-2)
 # (acts on, power of Box and Cox, penalty, log of how much it is believed before any data); a power
 # law's second number bends the logarithm itself: 0 leaves it
-PENALTIES = (1e-4, 3e-2)
 FORMS = (
     *(("power", 0.0, penalty, 0.0) for penalty in PENALTIES),
-    *(("power", bend, penalty, -1.0) for bend in (-0.5, 0.5) for penalty in PENALTIES),
-    *(("multiply", p, penalty, -1.0) for p in (-1.0, -0.4, 0.4, 1.0) for penalty in PENALTIES),
-    *(("add", p, penalty, -1.0) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for penalty in PENALTIES),
+    *(("power", bend, penalty, BELIEF) for bend in (-0.5, 0.5) for penalty in PENALTIES),
+    *(("multiply", p, penalty, BELIEF) for p in (-1.0, -0.4, 0.4, 1.0) for penalty in PENALTIES),
+    *(("add", p, penalty, BELIEF) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for penalty in PENALTIES),
 )
-import os
-PRIMARY=float(os.environ.get("PRIMARY","1"))
-SHARP=float(os.environ.get("SHARP","1"))
 
 _ACTS = np.array([("power", "multiply", "add").index(acts) for acts, *_ in FORMS])
 _POWERS, _PENALTIES, _BELIEFS = (
@@ -48,6 +56,7 @@ _POWERS, _PENALTIES, _BELIEFS = (
 )
 NEAR = 0.25  # distance in log factors within which an event speaks for the next one itself
 LEAST_ERROR = 0.02  # of a form, relative to the response: none is exact
+OPEN = 0.5  # of what a power law with a free exponent a covariate would leave open
 DOUBT = 0.05  # how many events the fitted form counts for beside those near
 SMALLEST = 1e-12
 
@@ -72,6 +81,7 @@ class GainFit(eqx.Module):
     gain: Float[Array, "*batch F H"]  # of each form by itself
     offset: Float[Array, "*batch F H"]
     variance: Float[Array, "*batch H"]  # of the log of the response that the events leave open
+    past: Float[Array, "*batch T"]  # what all forms together make of the history
 
 
 class Response(eqx.Module):
@@ -81,11 +91,17 @@ class Response(eqx.Module):
     offset: Float[Array, "*batch H"]  # in the target's unit
 
 
+def root(values: Array) -> Array:
+    """Square root, 0 for what is not above 0, without its infinite slope there."""
+    positive = values > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, values, 1.0)), 0.0)
+
+
 def event_steps(
     log_factors: Float[Array, "T K"], mask: Bool[Array, " T"]
 ) -> tuple[Bool[Array, " T"], Float[Array, " T"]]:
     """Where covariates have left their base, and how far (the norm of their log factors)."""
-    dose = jnp.sqrt(jnp.maximum(jnp.sum(log_factors**2, axis=-1), 0.0))
+    dose = root(jnp.sum(log_factors**2, axis=-1))
     return mask & (dose > UNMOVED), dose
 
 
@@ -140,12 +156,16 @@ def _features(acts: Array, log_factors: Array, power: Array) -> Array:
     return jnp.where(acts == 0, bent_log(log_factors, power), box_cox(log_factors, power))
 
 
+def _penalty_weights(k: int) -> Array:
+    return jnp.where(jnp.arange(k) == 0, 1.0, LEAD)
+
+
 def _solve(gram: Array, cross: Array, penalty: Array) -> Array:
     """Ridge coefficients [..., K]; a penalty large enough for float32 to see."""
     k = gram.shape[-1]
     diagonal = jnp.diagonal(gram, axis1=-2, axis2=-1)
     least = penalty + 4e-6 * jnp.max(diagonal, axis=-1)[..., None, None]
-    weights = jnp.where(jnp.arange(k) == 0, 1.0, PRIMARY)
+    weights = _penalty_weights(k)
     return jnp.linalg.solve(gram + least * jnp.diag(weights), cross[..., None])[..., 0]
 
 
@@ -190,6 +210,7 @@ def fit_gain(
 
     count = jnp.maximum(total(jnp.ones_like(history)), 1.0)
     level = jnp.maximum(total(jnp.abs(history)), total(jnp.abs(baseline))) / count
+    level = jnp.maximum(level, SMALLEST)
     share = jnp.where(table.mask, 1.0 / (count * jnp.maximum(level**2, SMALLEST)), 0.0)
     weight = jnp.where(used, jnp.append(share, 0.0)[event], 0.0)
     events = jnp.sum(table.mask)
@@ -232,7 +253,11 @@ def fit_gain(
             gram = jnp.einsum("ft,tk,tl->fkl", seen, design, design, precision="highest")
             aim = weights * expected * (history - expected)
             cross = jnp.einsum("ft,tk->fk", aim, design, precision="highest")
-            step = _solve(gram, cross - penalty * jnp.where(jnp.arange(coefficients.shape[-1])==0,1.0,PRIMARY) * coefficients, penalty)
+            step = _solve(
+                gram,
+                cross - penalty * _penalty_weights(coefficients.shape[-1]) * coefficients,
+                penalty,
+            )
             farthest = jnp.max(jnp.abs(step @ design.T), axis=-1, keepdims=True)
             return coefficients + step / jnp.maximum(1.0, farthest)
 
@@ -247,23 +272,25 @@ def fit_gain(
         ]
     )  # [F, fits, K]
 
-    def judge(act: Array, power: Array, fit: Array) -> tuple[Array, Array, Array]:
+    def judge(act: Array, power: Array, fit: Array) -> tuple[Array, Array, Array, Array]:
         features = _features(act, log_factors, power)
         # every step under the fit that has not seen it
         unseen = jnp.einsum("tg,gk->tk", groups, fit[:FOLDS], precision="highest")
         score = jnp.sum(features * unseen, axis=-1)
         score = jnp.clip(score, -LARGEST_LOG, LARGEST_LOG)
         effect = jnp.where(act == 0, jnp.exp(score), jnp.where(act == 1, 1.0 + score, score))
-        left_out = jnp.sum(weight * (history - _of(act, effect, baseline, magnitude)) ** 2)
+        misfit = history - _of(act, effect, baseline, magnitude)
+        left_out = jnp.sum(weight * misfit**2)
+        of_events = jnp.sum(jnp.where(table.mask, total(misfit) / (count * level), 0.0) ** 2)
         effect = _effect(act, features, fit[FOLDS])
         expected = _of(act, effect, baseline, magnitude)
         seen = jnp.sum(weight * (history - expected) ** 2)
-        return left_out, seen, expected
+        return left_out, of_events, seen, expected
 
-    left_out, seen, expected = jax.vmap(judge)(acts, powers, fits)
+    left_out, of_events, seen, expected = jax.vmap(judge)(acts, powers, fits)
     error = jnp.where(events > 1, left_out, seen) / jnp.maximum(events, 1)
     floor = 1e-6
-    belief = jnp.asarray(_BELIEFS) - SHARP * jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
+    belief = jnp.asarray(_BELIEFS) - jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
     form_weight = jax.nn.softmax(belief)
 
     peak = future_log_factors[jnp.argmax(jnp.sum(future_log_factors**2, axis=-1))]
@@ -272,7 +299,7 @@ def fit_gain(
     near = near / (jnp.sum(near) + DOUBT)
 
     def relative(log: Array, of: Array) -> Array:
-        return jnp.sqrt(jnp.sum(log**2, -1) / jnp.maximum(jnp.sum(of**2, -1), SMALLEST))
+        return root(jnp.sum(log**2, -1) / jnp.maximum(jnp.sum(of**2, -1), SMALLEST))
 
     past_share = relative(
         log_factors, jnp.append(table.log_factors, jnp.zeros((1, peak.shape[0])), 0)[event]
@@ -290,7 +317,8 @@ def fit_gain(
 
     gains, offsets = jax.vmap(ahead)(acts, powers, fits[:, FOLDS], expected)
     # a Bayesian power law on whole events: what they leave open of the response to these factors
-    told = jnp.clip(form_weight @ error, LEAST_ERROR**2, 1.0)
+    whole = jnp.where(events > 1, form_weight @ of_events / jnp.maximum(events, 1), 0.0)
+    told = jnp.clip(whole, LEAST_ERROR**2, 1.0)
     doses = jnp.sum(table.log_factors**2)
     prior = jnp.sum(table.log_ratio**2 * table.mask) / jnp.maximum(doses, SMALLEST) + 0.01
     k = log_factors.shape[-1]
@@ -298,6 +326,8 @@ def fit_gain(
     open_ = jnp.linalg.solve(
         precision / told + jnp.eye(k, dtype=history.dtype) / prior, future_log_factors.T
     )
-    variance = jnp.sum(future_log_factors.T * open_, axis=0) * (1.0 - jnp.sum(near))
-    fit = GainFit(fits[:, FOLDS], error, form_weight, gains, offsets, variance)
+    variance = OPEN * jnp.sum(future_log_factors.T * open_, axis=0) + whole * future_share
+    variance = variance * (1.0 - jnp.sum(near))
+    past = form_weight @ expected
+    fit = GainFit(fits[:, FOLDS], error, form_weight, gains, offsets, variance, past)
     return fit, Response(form_weight @ gains, form_weight @ offsets)
