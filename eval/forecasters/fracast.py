@@ -23,8 +23,10 @@ PACKAGED = "fracast-0"  # what a run records where the package's own weights are
 def make(
     model: TextOrNone = None, device: Device = None, batch_size: Count = 64
 ) -> FoundationForecaster:
-    """Fracast-0 as a forecaster. It looks at no covariates; beyond 48 steps it goes on from its
-    own median, block by block, as the package does.
+    """Fracast-0 as a forecaster.
+
+    It looks at no covariates. Beyond 48 steps it goes on from its own median, block by block, as
+    the package does.
 
     Args:
         model: hub id or local folder; None for the weights inside the package.

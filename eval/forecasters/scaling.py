@@ -1,4 +1,4 @@
-"""A closed form: the event-free course of a series, times what its past events did by their factors.
+"""A closed form: the event-free course of a series, and what its past events did to it.
 
 No network and no training: each history is fitted by itself, and what the form knows beforehand is
 that responses are smooth, vanish where covariates are at base and resemble power laws (`informed`).
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtri
 
-from whatif_jax._types import Array, Bool, Float, FloatScalar
+from whatif_jax._types import Array, Bool, Float
 from whatif_jax.tasks.inputs import ForecastInputs, inputs_from, scale_inputs
 
 from .linear import is_on_cpu
@@ -149,7 +149,6 @@ class Scaling:
     fixed_batch = True
     trained_on = "nothing"
     informed = True
-    settings: dict[str, object] = {}
 
     def __call__(
         self, history: Array, covariates: Array, horizon: int, levels: Sequence[float]

@@ -1,8 +1,8 @@
 """What a series does while no event holds: level, season, and how long a deviation lasts.
 
 Everything is read off the steps of the history at which no covariate has left its base. A season is
-the mean by phase of a period that the autocorrelation proposes and a backtest accepts; what is left is
-carried forward as far as its own autocorrelation says (simple kriging). Pure functions of one
+the mean by phase of a period that the autocorrelation proposes and a backtest accepts; what is left
+is carried forward as far as its own autocorrelation says (simple kriging). Pure functions of one
 series, with masks; the caller vmaps.
 
 References:
@@ -69,7 +69,7 @@ def autocorrelation(values: Float[Array, " T"], mask: Bool[Array, " T"]) -> tupl
 def masked_quantiles(
     values: Float[Array, " T"], mask: Bool[Array, " T"], levels: Float[Array, " Q"]
 ) -> Float[Array, " Q"]:
-    """Quantiles of the values where `mask` is True, linearly interpolated; 0 where there is none."""
+    """Quantiles of the values where `mask` is True, linearly interpolated; 0 for none."""
     count = jnp.sum(mask)
     ascending = jnp.sort(jnp.where(mask, values, jnp.inf))
     place = levels * jnp.maximum(count - 1, 0).astype(values.dtype)
@@ -133,7 +133,7 @@ def _season(
 
 
 def _neighbours(free: Array) -> tuple[Array, Array]:
-    """The last free step at or before each step, and the first at or after it; -1 and T for none."""
+    """The last free step up to each step, and the first from it on; -1 and T for none."""
     steps = free.shape[0]
     index = jnp.arange(steps)
     before = jax.lax.cummax(jnp.where(free, index, -1))

@@ -1,4 +1,4 @@
-"""What events did to a series, and what the next one will do: a table of them, and responses fitted.
+"""What events did to a series, and what the next one will do: fitted responses.
 
 A response is one of a few forms, each linear in one coefficient a covariate and without effect at
 base. With phi_p(f) = (f^p - 1) / p, the logarithm at p = 0 (Box and Cox), and b the baseline:
@@ -26,8 +26,8 @@ __all__ = [
     "EventTable",
     "GainFit",
     "Response",
-    "event_table",
     "event_steps",
+    "event_table",
     "fit_gain",
     "root",
 ]
@@ -193,8 +193,10 @@ def fit_gain(
 
     Args:
         history: the target, scaled such that its squares stay within float32.
-        log_factors, future_log_factors: of the covariates over their base; 0 where padded.
-        baseline, future_baseline: what would have been without events.
+        log_factors: of the covariates over their base; 0 where padded.
+        future_log_factors: the same of the future.
+        baseline: what would have been without events.
+        future_baseline: the same of the future.
         magnitude: mean of |baseline|, the unit in which forms add.
         table: of the past events.
         use: steps of events that have a value.

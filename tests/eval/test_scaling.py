@@ -1,4 +1,4 @@
-"""The closed form: regressions against SciPy in float64, exact cases by hand, masks and odd series."""
+"""The closed form: against SciPy in float64, exact cases by hand, masks and odd series."""
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ from eval.forecasters import make_forecaster
 from eval.forecasters.scaling import fit_scaling, scaling_quantiles
 from eval.forecasters.scaling_baseline import autocorrelation, masked_quantiles
 from eval.forecasters.scaling_gain import FORMS, box_cox
-from whatif_jax import check_rows
 from whatif_jax.tasks.inputs import ForecastInputs
 
 T, H, K = 512, 64, 8
