@@ -28,6 +28,9 @@ PAIRED_FEATURES: dict[str, tuple[str, ...]] = {
     "all": ("z", "z_before", "zt", "dz", "s", "h"),
 }
 
+GAIN = "-gain"
+WITH_GAIN = ("naive", "fracast", "chronos-2", "timesfm-3", "tirex-2", "t0", "timestral")
+
 # Name -> "module:factory". A factory takes settings as keywords and returns a forecaster
 # (`whatif_jax.evaluation.evaluate.Forecaster`).
 FORECASTERS: dict[str, str] = {
@@ -48,8 +51,11 @@ FORECASTERS: dict[str, str] = {
     "t0": "eval.forecasters.t0:make",
     "timestral": "eval.forecasters.timestral:make",
     "ts-icl": "eval.forecasters.tsicl:make",
+    "fracast": "eval.forecasters.fracast:make",
     "llm": "eval.forecasters.llm:make",
 }
+# Forecasters that also come with the closed form's response around them, by the suffix "-gain".
+FORECASTERS |= {f"{name}{GAIN}": FORECASTERS[name] for name in WITH_GAIN}
 
 
 # Module that a forecaster needs -> extra of this package that installs it.
@@ -62,13 +68,14 @@ NEEDS: dict[str, tuple[str, str]] = {
     "t0": ("t0", "t0"),
     "timestral": ("timestral", "timestral"),
     "ts-icl": ("tsicl", "tsicl"),
+    "fracast": ("fracast", "fracast"),
     "llm": ("litellm", "llm"),
 }
 
 
 def needs(name: str) -> tuple[str, bool]:
     """The extra that a forecaster of the registry needs, "" for none, and whether it is there."""
-    module, extra = NEEDS.get(name.partition("-paired-")[0], ("", ""))
+    module, extra = NEEDS.get(name.partition("-paired-")[0].removesuffix(GAIN), ("", ""))
     return extra, not module or importlib.util.find_spec(module) is not None
 
 
@@ -148,6 +155,10 @@ def _factory(name: str) -> Callable[..., "Forecaster"]:
             f"model: {name!r}: {error}; expected a module and its factory, which "
             f"returns a forecaster"
         ) from None
+    if name in FORECASTERS and name.endswith(GAIN):
+        from .gain import gained
+
+        return gained(factory)
     _, paired, features = name.partition("-paired-")
     # by position, so that it is no setting: the name says it
     return functools.partial(factory, features) if name in FORECASTERS and paired else factory

@@ -1,4 +1,4 @@
-"""A closed form: the event-free course of a series, times what its past events did by their factors.
+"""A closed form: the event-free course of a series, and what its past events did to it.
 
 No network and no training: each history is fitted by itself, and what the form knows beforehand is
 that responses are smooth, vanish where covariates are at base and resemble power laws (`informed`).
@@ -13,16 +13,21 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import ndtri
 
-from whatif_jax._types import Array, Bool, Float, FloatScalar
+from whatif_jax._types import Array, Bool, Float
 from whatif_jax.tasks.inputs import ForecastInputs, inputs_from, scale_inputs
 
 from .linear import is_on_cpu
 from .scaling_baseline import Baseline, baseline_forecast, masked_quantiles
-from .scaling_gain import EventTable, GainFit, Response, event_steps, event_table, fit_gain
+from .scaling_gain import EventTable, GainFit, Response, event_steps, event_table, fit_gain, root
 
-__all__ = ["Scaling", "ScalingFit", "fit_scaling", "make", "scaling_quantiles"]
+__all__ = ["Scaling", "ScalingFit", "fit_scaling", "make", "respond", "scaling_quantiles"]
 
+LEAST_DOUBT = 1e-3  # of a forecast, relative: none is exact
+CLEARLY, SAME = 0.02, 1e-4  # of a series' range: beyond a limit, and at it
+LARGEST = 3e38
+OFTEN = 0.1  # of the steps of events
 WIDTH = 8  # covariates are padded to as many, so that a program is compiled for (T, H) alone
 
 
@@ -35,7 +40,23 @@ class ScalingFit(eqx.Module):
     events: EventTable
     fit: GainFit
     response: Response
+    low: Float[Array, "*batch"]  # what the target does not fall below; -inf where nothing says so
+    high: Float[Array, "*batch"]
     unit: Float[Array, "*batch"]  # of the target: what 1 is in all of these
+
+
+def _highest(values: Array, free: Array, moved: Array, expected: Array) -> Array:
+    """The limit that events do not lift a series above, inf for none.
+
+    A limit is where the event-free steps end, if no step of an event lies beyond though the fitted
+    responses put some there.
+    """
+    top = jnp.max(jnp.where(free, values, -jnp.inf))
+    bottom = jnp.min(jnp.where(free, values, jnp.inf))
+    span = jnp.where(top > bottom, top - bottom, 0.0)
+    beyond = jnp.sum(moved & (expected > top + CLEARLY * span))
+    held = jnp.all(jnp.where(moved, values <= top + SAME * span, True))
+    return jnp.where(held & (beyond > OFTEN * jnp.sum(moved)), top, jnp.inf)
 
 
 def fit_scaling(inputs: ForecastInputs) -> ScalingFit:
@@ -45,7 +66,7 @@ def fit_scaling(inputs: ForecastInputs) -> ScalingFit:
     scaled = scale_inputs(inputs)
     logs = scaled.log_factors
     largest = jnp.max(jnp.where(mask, jnp.abs(history), 0.0))
-    unit = jnp.where(largest > 0.0, largest, 1.0)
+    unit = jax.lax.stop_gradient(jnp.where(largest > 0.0, largest, 1.0))
     values = jnp.where(mask, history / unit, 0.0)
     moved, _ = event_steps(logs[:steps], mask)
     free = mask & ~moved
@@ -56,17 +77,55 @@ def fit_scaling(inputs: ForecastInputs) -> ScalingFit:
     fit, response = fit_gain(
         values, logs[:steps], logs[steps:], baseline.past, baseline.future, magnitude, events, moved
     )
-    return ScalingFit(free, logs, baseline, events, fit, response, unit)
+    low = -_highest(-values, free, moved, -fit.past)
+    high = _highest(values, free, moved, fit.past)
+    # a series of one sign keeps it
+    low = jnp.maximum(low, jnp.where(jnp.all(values >= 0.0), 0.0, -jnp.inf))
+    high = jnp.minimum(high, jnp.where(jnp.all(values <= 0.0), 0.0, jnp.inf))
+    return ScalingFit(free, logs, baseline, events, fit, response, low, high, unit)
+
+
+def respond(
+    fit: ScalingFit,
+    quantiles: Float[Array, "H Q"],
+    median: Float[Array, " H"],
+    levels: Float[Array, " Q"],
+) -> Float[Array, "H Q"]:
+    """Put the response to the future's factors on quantiles of an event-free future.
+
+    Args:
+        fit: of the history.
+        quantiles: of the future without its event, in the target's unit.
+        median: of the same.
+        levels: of the quantiles.
+
+    Returns:
+        quantiles in the target's unit, ascending. Their spread is moved with the response, and
+        widened by what the response leaves open: forms that disagree, and factors that the events
+        do not tell of.
+    """
+    forms, gain, offset = fit.fit, fit.response.gain, fit.response.offset
+    quantiles, median = quantiles / fit.unit, median / fit.unit
+    happened = gain * median + offset
+    noise = gain[:, None] * (quantiles - median[:, None])
+    apart = forms.weight @ (forms.gain * median + forms.offset - happened) ** 2
+    relative = forms.variance + LEAST_DOUBT**2
+    doubt = root(apart + happened**2 * relative)[:, None] * ndtri(levels)
+    away = jnp.sign(doubt) * root(noise**2 + doubt**2)
+    ascending = jnp.sort(happened[:, None] + away, axis=-1)
+    within = LARGEST / jnp.maximum(fit.unit, 1.0)  # of what float32 holds
+    ascending = jnp.clip(jnp.clip(ascending, fit.low, fit.high), -within, within)
+    return ascending * fit.unit
 
 
 def scaling_quantiles(fit: ScalingFit, levels: Float[Array, " Q"]) -> Float[Array, "H Q"]:
     """The closed form's forecast: quantiles in the target's unit."""
-    baseline, response = fit.baseline, fit.response
-    spread = masked_quantiles(baseline.residual, fit.free, levels)
-    left = jnp.sqrt(jnp.maximum(1.0 - baseline.memory**2, 0.0))
-    free = baseline.future[:, None] + left[:, None] * spread
-    happened = response.gain[:, None] * free + response.offset[:, None]
-    return jnp.sort(happened, axis=-1) * fit.unit
+    baseline = fit.baseline
+    both = jnp.append(levels, 0.5)
+    spread = masked_quantiles(baseline.residual, fit.free, both)
+    left = root(1.0 - baseline.memory**2)
+    free = (baseline.future[:, None] + left[:, None] * spread) * fit.unit
+    return respond(fit, free[:, :-1], free[:, -1], levels)
 
 
 @functools.partial(jax.jit, static_argnames=("horizon", "levels", "together"))
@@ -90,7 +149,6 @@ class Scaling:
     fixed_batch = True
     trained_on = "nothing"
     informed = True
-    settings: dict[str, object] = {}
 
     def __call__(
         self, history: Array, covariates: Array, horizon: int, levels: Sequence[float]

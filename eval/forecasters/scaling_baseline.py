@@ -1,8 +1,8 @@
 """What a series does while no event holds: level, season, and how long a deviation lasts.
 
 Everything is read off the steps of the history at which no covariate has left its base. A season is
-the mean by phase of a period that the autocorrelation proposes and a backtest accepts; what is left is
-carried forward as far as its own autocorrelation says (simple kriging). Pure functions of one
+the mean by phase of a period that the autocorrelation proposes and a backtest accepts; what is left
+is carried forward as far as its own autocorrelation says (simple kriging). Pure functions of one
 series, with masks; the caller vmaps.
 
 References:
@@ -21,6 +21,8 @@ __all__ = ["Baseline", "autocorrelation", "baseline_forecast", "masked_quantiles
 CANDIDATES = 6  # periods that are tried
 LONGEST_PERIOD = 0.6  # of the history
 FIT_SHARE = 0.7  # of the steps, the earliest: a season is fitted to them and tried on the others
+BELIEVED = 0.85  # of the squared error without a season: less than that, or it is chance
+DOUBT_OF_FEW = 0.3  # less by this over the number of cycles seen
 FEWEST_PAIRS = 0.08  # of the steps: what a lag needs for its correlation to count
 SMALLEST = 1e-12  # variance, of series scaled to 1, that counts as none
 
@@ -67,7 +69,7 @@ def autocorrelation(values: Float[Array, " T"], mask: Bool[Array, " T"]) -> tupl
 def masked_quantiles(
     values: Float[Array, " T"], mask: Bool[Array, " T"], levels: Float[Array, " Q"]
 ) -> Float[Array, " Q"]:
-    """Quantiles of the values where `mask` is True, linearly interpolated; 0 where there is none."""
+    """Quantiles of the values where `mask` is True, linearly interpolated; 0 for none."""
     count = jnp.sum(mask)
     ascending = jnp.sort(jnp.where(mask, values, jnp.inf))
     place = levels * jnp.maximum(count - 1, 0).astype(values.dtype)
@@ -120,14 +122,18 @@ def _season(
 
     errors, kept = jax.vmap(backtest)(periods)
     best = jnp.argmin(errors)
-    period, share = periods[best], kept[best]
+    nothing = jnp.sum(jnp.where(late, deviation**2, 0.0))
+    period = periods[best]
+    cycles = order[-1].astype(deviation.dtype) / period.astype(deviation.dtype)
+    enough = BELIEVED - DOUBT_OF_FEW / jnp.maximum(cycles, 1.0)
+    share = jnp.where(errors[best] < enough * nothing, kept[best], 0.0)
     phase = jnp.arange(steps + horizon) % period
     means, _ = _by_phase(deviation, free, phase[:steps])
     return share * means[phase], jnp.where(share > 0.0, period, 0), share
 
 
 def _neighbours(free: Array) -> tuple[Array, Array]:
-    """The last free step at or before each step, and the first at or after it; -1 and T for none."""
+    """The last free step up to each step, and the first from it on; -1 and T for none."""
     steps = free.shape[0]
     index = jnp.arange(steps)
     before = jax.lax.cummax(jnp.where(free, index, -1))

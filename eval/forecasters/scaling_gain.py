@@ -1,4 +1,4 @@
-"""What events did to a series, and what the next one will do: a table of them, and responses fitted.
+"""What events did to a series, and what the next one will do: fitted responses.
 
 A response is one of a few forms, each linear in one coefficient a covariate and without effect at
 base. With phi_p(f) = (f^p - 1) / p, the logarithm at p = 0 (Box and Cox), and b the baseline:
@@ -21,7 +21,16 @@ import numpy as np
 
 from whatif_jax._types import Array, Bool, Float, FloatScalar, Int
 
-__all__ = ["EVENTS", "EventTable", "GainFit", "Response", "event_table", "event_steps", "fit_gain"]
+__all__ = [
+    "EVENTS",
+    "EventTable",
+    "GainFit",
+    "Response",
+    "event_steps",
+    "event_table",
+    "fit_gain",
+    "root",
+]
 
 EVENTS = 64  # of a history, the latest
 FOLDS = 8  # events are left out of a fit one by one, or in as many groups
@@ -29,12 +38,16 @@ UNMOVED = 1e-5  # log of a factor that counts as 1: rounding of base times facto
 LARGEST_LOG = 20.0
 ITERATIONS = 5
 
-# (acts on, power of Box and Cox, penalty, log of how much it is believed before any data)
+LEAD = 4.0  # penalties of other covariates over the first's, which a target follows first
+BELIEF = -2.5  # log, of any form beside the power law
+PENALTIES = (1e-4, 3e-2)
+# (acts on, power of Box and Cox, penalty, log of how much it is believed before any data); a power
+# law's second number bends the logarithm itself: 0 leaves it
 FORMS = (
-    ("power", 0.0, 1e-4, 0.0),
-    ("power", 0.0, 3e-2, 0.0),
-    *(("multiply", p, r, -1.0) for p in (-1.0, -0.4, 0.4, 1.0) for r in (1e-4, 3e-2)),
-    *(("add", p, r, -1.0) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for r in (1e-4, 3e-2)),
+    *(("power", 0.0, penalty, 0.0) for penalty in PENALTIES),
+    *(("power", bend, penalty, BELIEF) for bend in (-0.5, 0.5) for penalty in PENALTIES),
+    *(("multiply", p, penalty, BELIEF) for p in (-1.0, -0.4, 0.4, 1.0) for penalty in PENALTIES),
+    *(("add", p, penalty, BELIEF) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for penalty in PENALTIES),
 )
 
 _ACTS = np.array([("power", "multiply", "add").index(acts) for acts, *_ in FORMS])
@@ -42,6 +55,8 @@ _POWERS, _PENALTIES, _BELIEFS = (
     np.array([form[column] for form in FORMS], np.float32) for column in (1, 2, 3)
 )
 NEAR = 0.25  # distance in log factors within which an event speaks for the next one itself
+LEAST_ERROR = 0.02  # of a form, relative to the response: none is exact
+OPEN = 0.5  # of what a power law with a free exponent a covariate would leave open
 DOUBT = 0.05  # how many events the fitted form counts for beside those near
 SMALLEST = 1e-12
 
@@ -63,6 +78,10 @@ class GainFit(eqx.Module):
     coefficients: Float[Array, "*batch F K"]
     error: Float[Array, "*batch F"]  # on events left out, in squared relative units
     weight: Float[Array, "*batch F"]  # how much each form counts; sums to 1
+    gain: Float[Array, "*batch F H"]  # of each form by itself
+    offset: Float[Array, "*batch F H"]
+    variance: Float[Array, "*batch H"]  # of the log of the response that the events leave open
+    past: Float[Array, "*batch T"]  # what all forms together make of the history
 
 
 class Response(eqx.Module):
@@ -70,14 +89,19 @@ class Response(eqx.Module):
 
     gain: Float[Array, "*batch H"]
     offset: Float[Array, "*batch H"]  # in the target's unit
-    doubt: Float[Array, "*batch"]  # standard error of the response, relative to its result
+
+
+def root(values: Array) -> Array:
+    """Square root, 0 for what is not above 0, without its infinite slope there."""
+    positive = values > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, values, 1.0)), 0.0)
 
 
 def event_steps(
     log_factors: Float[Array, "T K"], mask: Bool[Array, " T"]
 ) -> tuple[Bool[Array, " T"], Float[Array, " T"]]:
     """Where covariates have left their base, and how far (the norm of their log factors)."""
-    dose = jnp.sqrt(jnp.maximum(jnp.sum(log_factors**2, axis=-1), 0.0))
+    dose = root(jnp.sum(log_factors**2, axis=-1))
     return mask & (dose > UNMOVED), dose
 
 
@@ -122,12 +146,27 @@ def box_cox(log_factors: Array, power: Array) -> Array:
     return jnp.where(power == 0.0, log_factors, bent)
 
 
+def bent_log(log_factors: Array, bend: Array) -> Array:
+    """The logarithm of factors, growing like its power 1 + bend once it is large."""
+    power = 1.0 + bend
+    return jnp.sign(log_factors) * (jnp.abs(1.0 + jnp.abs(log_factors)) ** power - 1.0) / power
+
+
+def _features(acts: Array, log_factors: Array, power: Array) -> Array:
+    return jnp.where(acts == 0, bent_log(log_factors, power), box_cox(log_factors, power))
+
+
+def _penalty_weights(k: int) -> Array:
+    return jnp.where(jnp.arange(k) == 0, 1.0, LEAD)
+
+
 def _solve(gram: Array, cross: Array, penalty: Array) -> Array:
     """Ridge coefficients [..., K]; a penalty large enough for float32 to see."""
     k = gram.shape[-1]
     diagonal = jnp.diagonal(gram, axis1=-2, axis2=-1)
     least = penalty + 4e-6 * jnp.max(diagonal, axis=-1)[..., None, None]
-    return jnp.linalg.solve(gram + least * jnp.eye(k, dtype=gram.dtype), cross[..., None])[..., 0]
+    weights = _penalty_weights(k)
+    return jnp.linalg.solve(gram + least * jnp.diag(weights), cross[..., None])[..., 0]
 
 
 def _effect(acts: Array, features: Array, coefficients: Array) -> Array:
@@ -154,8 +193,10 @@ def fit_gain(
 
     Args:
         history: the target, scaled such that its squares stay within float32.
-        log_factors, future_log_factors: of the covariates over their base; 0 where padded.
-        baseline, future_baseline: what would have been without events.
+        log_factors: of the covariates over their base; 0 where padded.
+        future_log_factors: the same of the future.
+        baseline: what would have been without events.
+        future_baseline: the same of the future.
         magnitude: mean of |baseline|, the unit in which forms add.
         table: of the past events.
         use: steps of events that have a value.
@@ -171,6 +212,7 @@ def fit_gain(
 
     count = jnp.maximum(total(jnp.ones_like(history)), 1.0)
     level = jnp.maximum(total(jnp.abs(history)), total(jnp.abs(baseline))) / count
+    level = jnp.maximum(level, SMALLEST)
     share = jnp.where(table.mask, 1.0 / (count * jnp.maximum(level**2, SMALLEST)), 0.0)
     weight = jnp.where(used, jnp.append(share, 0.0)[event], 0.0)
     events = jnp.sum(table.mask)
@@ -194,56 +236,60 @@ def fit_gain(
         unit = jnp.where(acts == 2, magnitude, baseline)
         return _solve(*sums(unit[:, None] * box_cox(log_factors, power), change), penalty)
 
-    # where the power law's iterations start: log ratios of whole events on their mean log factors
     square = jnp.maximum(total(baseline**2), SMALLEST)
-    dose = jax.vmap(lambda one: total(one * baseline**2), 1, 1)(log_factors) / square[:, None]
     of_event = jax.nn.one_hot(jnp.arange(EVENTS) % FOLDS, FOLDS, dtype=history.dtype)
     of_event = (kept @ of_event.T) * table.mask  # [fits, E]
-    start_gram = jnp.einsum("fe,ek,el->fkl", of_event, dose, dose, precision="highest")
-    start_cross = jnp.einsum("fe,ek,e->fk", of_event, dose, table.log_ratio, precision="highest")
+    weights = (kept @ groups.T) * weight  # [fits, T]
 
-    def power_law(penalty: Array) -> Array:
-        weights = (kept @ groups.T) * weight  # [fits, T]
+    def power_law(bend: Array, penalty: Array) -> Array:
+        design = bent_log(log_factors, bend)
+        # iterations start from log ratios of whole events on their mean features
+        dose = jax.vmap(lambda one: total(one * baseline**2), 1, 1)(design) / square[:, None]
+        gram = jnp.einsum("fe,ek,el->fkl", of_event, dose, dose, precision="highest")
+        cross = jnp.einsum("fe,ek,e->fk", of_event, dose, table.log_ratio, precision="highest")
 
         def improve(_: int, coefficients: Array) -> Array:
-            score = jnp.clip(coefficients @ log_factors.T, -LARGEST_LOG, LARGEST_LOG)
+            score = jnp.clip(coefficients @ design.T, -LARGEST_LOG, LARGEST_LOG)
             expected = baseline * jnp.exp(score)  # [fits, T]
-            square = weights * expected**2
-            gram = jnp.einsum(
-                "ft,tk,tl->fkl", square, log_factors, log_factors, precision="highest"
-            )
+            seen = weights * expected**2
+            gram = jnp.einsum("ft,tk,tl->fkl", seen, design, design, precision="highest")
             aim = weights * expected * (history - expected)
-            cross = jnp.einsum("ft,tk->fk", aim, log_factors, precision="highest")
-            step = _solve(gram, cross - penalty * coefficients, penalty)
-            farthest = jnp.max(jnp.abs(step @ log_factors.T), axis=-1, keepdims=True)
+            cross = jnp.einsum("ft,tk->fk", aim, design, precision="highest")
+            step = _solve(
+                gram,
+                cross - penalty * _penalty_weights(coefficients.shape[-1]) * coefficients,
+                penalty,
+            )
+            farthest = jnp.max(jnp.abs(step @ design.T), axis=-1, keepdims=True)
             return coefficients + step / jnp.maximum(1.0, farthest)
 
-        start = _solve(start_gram, start_cross, penalty)
-        return jax.lax.fori_loop(0, ITERATIONS, improve, start)
+        return jax.lax.fori_loop(0, ITERATIONS, improve, _solve(gram, cross, penalty))
 
     n_power = int(np.sum(_ACTS == 0))
     acts, powers, penalties = jnp.asarray(_ACTS), jnp.asarray(_POWERS), jnp.asarray(_PENALTIES)
     fits = jnp.concatenate(
         [
-            jax.vmap(power_law)(penalties[:n_power]),
+            jax.vmap(power_law)(powers[:n_power], penalties[:n_power]),
             jax.vmap(linear)(acts[n_power:], powers[n_power:], penalties[n_power:]),
         ]
     )  # [F, fits, K]
 
-    def judge(act: Array, power: Array, fit: Array) -> tuple[Array, Array, Array]:
-        features = box_cox(log_factors, power)
+    def judge(act: Array, power: Array, fit: Array) -> tuple[Array, Array, Array, Array]:
+        features = _features(act, log_factors, power)
         # every step under the fit that has not seen it
         unseen = jnp.einsum("tg,gk->tk", groups, fit[:FOLDS], precision="highest")
         score = jnp.sum(features * unseen, axis=-1)
         score = jnp.clip(score, -LARGEST_LOG, LARGEST_LOG)
         effect = jnp.where(act == 0, jnp.exp(score), jnp.where(act == 1, 1.0 + score, score))
-        left_out = jnp.sum(weight * (history - _of(act, effect, baseline, magnitude)) ** 2)
+        misfit = history - _of(act, effect, baseline, magnitude)
+        left_out = jnp.sum(weight * misfit**2)
+        of_events = jnp.sum(jnp.where(table.mask, total(misfit) / (count * level), 0.0) ** 2)
         effect = _effect(act, features, fit[FOLDS])
         expected = _of(act, effect, baseline, magnitude)
         seen = jnp.sum(weight * (history - expected) ** 2)
-        return left_out, seen, expected
+        return left_out, of_events, seen, expected
 
-    left_out, seen, expected = jax.vmap(judge)(acts, powers, fits)
+    left_out, of_events, seen, expected = jax.vmap(judge)(acts, powers, fits)
     error = jnp.where(events > 1, left_out, seen) / jnp.maximum(events, 1)
     floor = 1e-6
     belief = jnp.asarray(_BELIEFS) - jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
@@ -255,7 +301,7 @@ def fit_gain(
     near = near / (jnp.sum(near) + DOUBT)
 
     def relative(log: Array, of: Array) -> Array:
-        return jnp.sqrt(jnp.sum(log**2, -1) / jnp.maximum(jnp.sum(of**2, -1), SMALLEST))
+        return root(jnp.sum(log**2, -1) / jnp.maximum(jnp.sum(of**2, -1), SMALLEST))
 
     past_share = relative(
         log_factors, jnp.append(table.log_factors, jnp.zeros((1, peak.shape[0])), 0)[event]
@@ -263,7 +309,7 @@ def fit_gain(
     future_share = relative(future_log_factors, peak)
 
     def ahead(act: Array, power: Array, fit: Array, expected: Array) -> tuple[Array, Array]:
-        effect = _effect(act, box_cox(future_log_factors, power), fit)
+        effect = _effect(act, _features(act, future_log_factors, power), fit)
         unit = jnp.where(act == 2, magnitude, expected) * past_share
         own = total((history - expected) * unit) / jnp.maximum(total(unit**2), SMALLEST)
         correction = future_share * jnp.sum(near * own)
@@ -272,9 +318,18 @@ def fit_gain(
         return gain, offset
 
     gains, offsets = jax.vmap(ahead)(acts, powers, fits[:, FOLDS], expected)
-    response = Response(
-        gain=form_weight @ gains,
-        offset=form_weight @ offsets,
-        doubt=jnp.sqrt(jnp.sum(form_weight * error)),
+    # a Bayesian power law on whole events: what they leave open of the response to these factors
+    whole = jnp.where(events > 1, form_weight @ of_events / jnp.maximum(events, 1), 0.0)
+    told = jnp.clip(whole, LEAST_ERROR**2, 1.0)
+    doses = jnp.sum(table.log_factors**2)
+    prior = jnp.sum(table.log_ratio**2 * table.mask) / jnp.maximum(doses, SMALLEST) + 0.01
+    k = log_factors.shape[-1]
+    precision = jnp.einsum("ek,el->kl", table.log_factors, table.log_factors, precision="highest")
+    open_ = jnp.linalg.solve(
+        precision / told + jnp.eye(k, dtype=history.dtype) / prior, future_log_factors.T
     )
-    return GainFit(fits[:, FOLDS], error, form_weight), response
+    variance = OPEN * jnp.sum(future_log_factors.T * open_, axis=0) + whole * future_share
+    variance = variance * (1.0 - jnp.sum(near))
+    past = form_weight @ expected
+    fit = GainFit(fits[:, FOLDS], error, form_weight, gains, offsets, variance, past)
+    return fit, Response(form_weight @ gains, form_weight @ offsets)
