@@ -112,7 +112,11 @@ def make_step(
     """
     losses_of, optimiser = make_losses(static, config), make_optimiser(config)
     schedule = optax.warmup_cosine_decay_schedule(
-        0.0, config.learning_rate, max(config.warmup, 1e-6), 1.0, 0.01 * config.learning_rate
+        0.1 * config.learning_rate,
+        config.learning_rate,
+        max(config.warmup, 1e-6),
+        1.0,
+        0.01 * config.learning_rate,
     )
 
     def step(state: TrainState, tasks: Task, share: Array) -> tuple[TrainState, StepReport]:
