@@ -51,7 +51,7 @@ class Checkpoints:
     def __init__(
         self, folder: Path, config: FitConfig, stream: dict[str, Any], *, writing: bool = True
     ):
-        logging.getLogger("absl").setLevel(logging.WARNING)
+        logging.getLogger("absl").setLevel(logging.ERROR)
         self.config, self.stream = config, stream
         common: dict[str, Any] = {
             "create": writing,

@@ -48,6 +48,7 @@ FORECASTERS: dict[str, str] = {
     "timestral": "eval.forecasters.timestral:make",
     "ts-icl": "eval.forecasters.tsicl:make",
     "llm": "eval.forecasters.llm:make",
+    "ours": "eval.forecasters.ours:make",
 }
 
 
