@@ -96,8 +96,8 @@ def load_forecaster(folder: str | Path) -> TrainedForecaster:
     folder = Path(folder)
     record = _read_record(folder / RECORD)
     config = record.config
-    like = eqx.filter_eval_shape(model_factory(config.model), config.size, key=root_key(0))
-    parameters, static = eqx.partition(like, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+    like = model_factory(config.model)(config.size, key=root_key(0))
+    parameters, static = eqx.partition(like, eqx.is_inexact_array)
     model = eqx.combine(_read_weights(folder / WEIGHTS, record, parameters), static)
     settings = {
         "size": config.size,

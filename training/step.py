@@ -133,7 +133,7 @@ def make_step(
         count = state.steps.astype(jnp.float32)
         decay = jnp.minimum(jnp.float32(config.averaging), (1.0 + count) / (10.0 + count))
         average = optax.incremental_update(parameters, state.average, 1.0 - decay)
-        report = StepReport(losses, loss, rate, optax.global_norm(gradient))
+        report = StepReport(losses, loss, rate, optax.tree.norm(gradient))
         return TrainState(parameters, kept, average, state.steps + jnp.int32(1)), report
 
     if sharding is None:

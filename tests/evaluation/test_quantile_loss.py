@@ -59,9 +59,7 @@ def test_its_gradient_is_that_of_finite_differences():
 
 def test_what_stands_at_masked_steps_has_no_say_in_value_and_gradient():
     truth, forecast = example()
-    value, gradient = jax.value_and_grad(quantile_loss)(
-        jnp.asarray(forecast), truth, MASK, LEVELS
-    )
+    value, gradient = jax.value_and_grad(quantile_loss)(jnp.asarray(forecast), truth, MASK, LEVELS)
     truth[~MASK], forecast[~MASK] = np.nan, [[np.nan] * 4 + [np.inf] * 5]
     again, other = jax.value_and_grad(quantile_loss)(jnp.asarray(forecast), truth, MASK, LEVELS)
     assert value == again
