@@ -96,6 +96,13 @@ def run(
     keep_forecasts: Annotated[
         int, typer.Option(min=0, help="Tasks whose forecasts are kept for the task browser.")
     ] = 120,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of weights, for forecasters that take one, such as ours (see `python -m "
+            "training export`)."
+        ),
+    ] = None,
     max_cost: Annotated[
         float | None,
         typer.Option(min=0, help="Stop when so many US dollars are spent (forecasters that cost)."),
@@ -121,6 +128,13 @@ def run(
         if "max_cost" not in known:
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
+    if checkpoint is not None:
+        if "checkpoint" not in known or "checkpoint" in settings:
+            raise ValueError(
+                f"--checkpoint: {checkpoint}; expected a model that takes one, as ours, and it "
+                f"once, not {model}'s settings {sorted(settings)}"
+            )
+        settings["checkpoint"] = str(checkpoint)
 
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
@@ -43,15 +44,15 @@ class Checkpoints:
     Args:
         folder: of the run.
         config: of the run.
-        prior_version: of what its tasks are drawn from.
+        stream: what its stream draws from, see `described`.
         writing: whether half-written checkpoints may be removed.
     """
 
     def __init__(
-        self, folder: Path, config: FitConfig, prior_version: str, *, writing: bool = True
+        self, folder: Path, config: FitConfig, stream: dict[str, Any], *, writing: bool = True
     ):
-        logging.getLogger("absl").setLevel(logging.WARNING)
-        self.config, self.prior_version = config, prior_version
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        self.config, self.stream = config, stream
         common: dict[str, Any] = {
             "create": writing,
             "read_only": not writing,
@@ -86,7 +87,7 @@ class Checkpoints:
         about = {
             "format": FORMAT,
             "config": self.config.model_dump(mode="json"),
-            "prior_version": self.prior_version,
+            "stream": self.stream,
             "record": record.model_dump(mode="json"),
             "key_implementation": str(jax.random.key_impl(key)),
         }
@@ -135,18 +136,13 @@ class Checkpoints:
                 state=ocp.args.StandardRestore({"state": like, "key": np.asarray(key)})
             ),
         )["state"]
-        words = np.asarray(found["key"])
+        words = jnp.asarray(found["key"])
         restored = jax.random.wrap_key_data(words, impl=about["key_implementation"])
         return Checkpoint(found["state"], restored, record)
 
     def _check(self, about: dict[str, Any]) -> None:
         if about["format"] != FORMAT:
             raise CheckpointError(f"checkpoint: format {about['format']}; expected {FORMAT}")
-        if about["prior_version"] != self.prior_version:
-            raise CheckpointError(
-                f"prior_version: the checkpoint was trained on {about['prior_version']}; expected "
-                f"{self.prior_version}, what this version draws from"
-            )
         wanted = self.config.model_dump(mode="json")
         for name, value in wanted.items():
             kept = about["config"].get(name)
@@ -154,6 +150,13 @@ class Checkpoints:
                 raise CheckpointError(
                     f"{name}: the checkpoint has {kept}, this run {value}; expected the same, or "
                     f"another folder"
+                )
+        for name in sorted(self.stream.keys() | about["stream"].keys()):
+            kept, value = about["stream"].get(name), self.stream.get(name)
+            if kept != value:
+                raise CheckpointError(
+                    f"{name} of the stream: the checkpoint was trained on {kept}, this version "
+                    f"draws from {value}; expected the same, or another folder"
                 )
 
 

@@ -3,6 +3,7 @@
 Both are pure functions of a key and a step: the position in a stream is the number of steps taken.
 """
 
+import json
 from typing import Any
 
 import jax
@@ -12,7 +13,14 @@ from whatif_jax import TaskStream, builtin_systems, root_key
 
 from .config import FitConfig
 
-__all__ = ["TRAINING", "VALIDATION", "check_split", "open_stream", "prior_version", "stream_key"]
+__all__ = [
+    "TRAINING",
+    "VALIDATION",
+    "described",
+    "open_stream",
+    "stream_key",
+    "trained_on",
+]
 
 TRAINING, VALIDATION = 0, 1  # what a key is folded with: they never meet
 VALIDATION_SEED = 0  # one for all runs, so that their losses compare
@@ -21,17 +29,6 @@ VALIDATION_SEED = 0  # one for all runs, so that their losses compare
 def stream_key(config: FitConfig, part: int) -> jax.Array:
     """The key of a stream, threefry2x32 whatever JAX's default is."""
     return jax.random.fold_in(root_key(VALIDATION_SEED if part else config.seed), part)
-
-
-def check_split(config: FitConfig) -> None:
-    """Refuse a left-out system that is none.
-
-    Raises:
-        ValueError: names it.
-    """
-    systems = builtin_systems()
-    if config.left_out is not None and config.left_out not in systems:
-        raise ValueError(f"left_out: {config.left_out!r}; expected one of {', '.join(systems)}")
 
 
 def open_stream(
@@ -50,7 +47,6 @@ def open_stream(
     Raises:
         ValueError: a field that the stream refuses.
     """
-    check_split(config)
     arguments = {
         "buckets": config.buckets,
         "batch_size": config.batch_size,
@@ -64,14 +60,27 @@ def open_stream(
         return RandomisedStream(key, **arguments)
     systems = config.systems
     if config.left_out is not None:
-        systems = tuple(name for name in builtin_systems() if name != config.left_out)
+        known = builtin_systems()
+        if config.left_out not in known:
+            raise ValueError(f"left_out: {config.left_out!r}; expected one of {', '.join(known)}")
+        systems = tuple(name for name in known if name != config.left_out)
     return TaskStream(key, systems=systems, **arguments)
 
 
-def prior_version(config: FitConfig) -> str:
-    """Version of what tasks are drawn from: the prior's, or that of the catalog's definition."""
-    if config.split == "randomised":
-        from whatif_jax.tasks.randomised import PRIOR_VERSION
+def described(stream: Any) -> dict[str, Any]:
+    """What a stream draws from, as JSON values: a run goes on with the same alone."""
+    prior = getattr(stream, "prior", None)
+    about = getattr(stream, "describe", dict)()
+    about["prior"] = "catalog" if prior is None else str(prior.version)
+    return json.loads(json.dumps(about))
 
-        return PRIOR_VERSION
-    return "whatif-v1"
+
+def trained_on(config: FitConfig) -> dict[str, Any]:
+    """What a forecaster of a run declares: `trained_on`, and the systems that it is about."""
+    systems = list(config.systems or builtin_systems())
+    if config.left_out is not None:
+        seen = [name for name in systems if name != config.left_out]
+        return {"trained_on": "left-out-system", "systems": seen, "left_out": [config.left_out]}
+    if config.split == "in-distribution":
+        return {"trained_on": "in-distribution", "systems": systems}
+    return {"trained_on": "randomised"}

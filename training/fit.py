@@ -24,7 +24,7 @@ from whatif_jax.files import HeldFolder, write_whole
 
 from .checkpoint import Checkpoint, CheckpointError, Checkpoints
 from .config import FitConfig, model_factory
-from .data import TRAINING, VALIDATION, open_stream, prior_version, stream_key
+from .data import TRAINING, VALIDATION, described, open_stream, stream_key
 from .logs import Logs
 from .record import Record, versions
 from .step import StepReport, TrainState, make_step, start
@@ -75,7 +75,7 @@ def fit(config: FitConfig, folder: Path, *, progress: bool = True) -> tuple[Reco
         stop = stack.enter_context(stop_signals())
         if first:
             stack.enter_context(RunFolder(folder))
-        checkpoints = stack.enter_context(Checkpoints(folder, config, prior_version(config)))
+        checkpoints = stack.enter_context(Checkpoints(folder, config, described(stream)))
         key = stream_key(config, TRAINING)
         state, key, record = checkpoints.restore("latest", state) or Checkpoint(state, key, record)
         best = checkpoints.best_loss()

@@ -19,18 +19,13 @@ from whatif_jax.evaluation import LEVELS
 from whatif_jax.files import write_whole
 
 from .config import FitConfig, model_factory
+from .data import trained_on
 from .record import Record
 
 __all__ = ["TrainedRecord", "export", "load_forecaster"]
 
 FORMAT = "1"
 WEIGHTS, RECORD = "weights.npz", "record.json"
-# what a split's name is to the suite
-TRAINED_ON = {
-    "randomised": "randomised",
-    "leave-one-system-out": "left-out-system",
-    "in-distribution": "in-distribution",
-}
 
 
 class TrainedRecord(pydantic.BaseModel):
@@ -40,7 +35,7 @@ class TrainedRecord(pydantic.BaseModel):
 
     format: str
     config: FitConfig
-    prior_version: str
+    stream: dict[str, Any]  # what it was trained on
     which: str  # latest or best
     training: Record
     weights: str  # SHA-256 of weights.npz
@@ -55,13 +50,13 @@ def export(run: Path, folder: Path, *, which: str = "best") -> TrainedRecord:
     """
     from .checkpoint import Checkpoints
     from .config import read_config
-    from .data import prior_version
+    from .data import described, open_stream
     from .fit import begin
 
     config = read_config(run)
     state, _, _ = begin(config)
-    version = prior_version(config)
-    with Checkpoints(run, config, version, writing=False) as checkpoints:
+    stream = described(open_stream(config))
+    with Checkpoints(run, config, stream, writing=False) as checkpoints:
         found = checkpoints.restore(which, state)
     if found is None:
         raise ValueError(f"run: {run} has no checkpoint {which} yet; expected one")
@@ -75,7 +70,7 @@ def export(run: Path, folder: Path, *, which: str = "best") -> TrainedRecord:
     record = TrainedRecord(
         format=FORMAT,
         config=config,
-        prior_version=version,
+        stream=stream,
         which=which,
         training=found.record,
         weights=hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
@@ -101,25 +96,26 @@ def load_forecaster(folder: str | Path) -> TrainedForecaster:
     folder = Path(folder)
     record = _read_record(folder / RECORD)
     config = record.config
-    like = eqx.filter_eval_shape(model_factory(config.model), config.size, key=root_key(0))
-    parameters, static = eqx.partition(like, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+    like = model_factory(config.model)(config.size, key=root_key(0))
+    parameters, static = eqx.partition(like, eqx.is_inexact_array)
     model = eqx.combine(_read_weights(folder / WEIGHTS, record, parameters), static)
     settings = {
         "size": config.size,
         "split": config.split,
-        "prior_version": record.prior_version,
+        "prior": record.stream["prior"],
         "seed": config.seed,
         "steps": record.training.steps,
         "weights": record.weights[:12],
     }
     if config.left_out is not None:
         settings["left_out"] = config.left_out
+    declared = trained_on(config)
     return TrainedForecaster(
         model,
         "ours",
-        trained_on=TRAINED_ON[config.split],
+        trained_on=declared.pop("trained_on"),
         settings=settings,
-        training=record.model_dump(mode="json"),
+        training={**declared, "record": record.model_dump(mode="json")},
         levels=record.levels,
     )
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-from whatif_jax import inputs_of
+from whatif_jax import Task, inputs_of
 
 from .checkpoint import Checkpoint, Checkpoints
 from .config import read_config
-from .data import TRAINING, open_stream, prior_version, stream_key
+from .data import TRAINING, described, open_stream, stream_key
 from .fit import begin
 from .step import loss_scale, make_losses, make_step
 
@@ -33,7 +34,8 @@ def describe_rows(run: Path, step: int, rows: Sequence[int] | None = None) -> li
     """
     config = read_config(run)
     state, static, record = begin(config)
-    with Checkpoints(run, config, prior_version(config), writing=False) as checkpoints:
+    stream = open_stream(config)
+    with Checkpoints(run, config, described(stream), writing=False) as checkpoints:
         found = checkpoints.restore("latest", state)
     state, _, record = found or Checkpoint(state, stream_key(config, TRAINING), record)
     if step < record.steps:
@@ -41,14 +43,14 @@ def describe_rows(run: Path, step: int, rows: Sequence[int] | None = None) -> li
     chosen = list(range(config.batch_size)) if rows is None else list(rows)
     if not all(0 <= row < config.batch_size for row in chosen):
         raise ValueError(f"--rows: {chosen}; expected some of 0 .. {config.batch_size - 1}")
-    stream, take = open_stream(config), make_step(static, config)
+    take = make_step(static, config)
     for before in range(record.steps, step):
         share = np.float32(before / (config.steps or before + 1))
         state, _ = take(state, stream.batch_at(before).task, share)
     batch, losses = stream.batch_at(step), make_losses(static, config)
 
     @jax.jit
-    def one(parameters: object, task: object) -> tuple[jax.Array, ...]:
+    def one(parameters: Any, task: Task) -> tuple[jax.Array, ...]:
         task = jax.tree.map(lambda leaf: leaf[None], task)
         loss, gradient = jax.value_and_grad(lambda p: losses(p, task)[0])(parameters)
         squares = [jax.numpy.sum(leaf**2) for leaf in jax.tree.leaves(gradient)]

@@ -1,8 +1,8 @@
 """The smallest model that can be trained: one linear map, for tests and as an example of a model.
 
 A model is an `eqx.Module` that is called with the `ForecastInputs` of one series and returns
-quantiles [H, Q] in the target's unit, at `whatif_jax.LEVELS`. It takes units away itself, and computes
-in the type of its parameters, which the loop makes bfloat16 where that is asked for.
+quantiles [H, Q] in the target's unit, at `whatif_jax.LEVELS`. It takes units away itself, and
+computes in the type of its parameters, which the loop makes bfloat16 where that is asked for.
 """
 
 import equinox as eqx

@@ -112,7 +112,11 @@ def make_step(
     """
     losses_of, optimiser = make_losses(static, config), make_optimiser(config)
     schedule = optax.warmup_cosine_decay_schedule(
-        0.0, config.learning_rate, max(config.warmup, 1e-6), 1.0, 0.01 * config.learning_rate
+        0.1 * config.learning_rate,
+        config.learning_rate,
+        max(config.warmup, 1e-6),
+        1.0,
+        0.01 * config.learning_rate,
     )
 
     def step(state: TrainState, tasks: Task, share: Array) -> tuple[TrainState, StepReport]:
@@ -129,7 +133,7 @@ def make_step(
         count = state.steps.astype(jnp.float32)
         decay = jnp.minimum(jnp.float32(config.averaging), (1.0 + count) / (10.0 + count))
         average = optax.incremental_update(parameters, state.average, 1.0 - decay)
-        report = StepReport(losses, loss, rate, optax.global_norm(gradient))
+        report = StepReport(losses, loss, rate, optax.tree.norm(gradient))
         return TrainState(parameters, kept, average, state.steps + jnp.int32(1)), report
 
     if sharding is None:

@@ -53,6 +53,7 @@ FORECASTERS: dict[str, str] = {
     "ts-icl": "eval.forecasters.tsicl:make",
     "fracast": "eval.forecasters.fracast:make",
     "llm": "eval.forecasters.llm:make",
+    "ours": "eval.forecasters.ours:make",
 }
 # Forecasters that also come with the closed form's response around them, by the suffix "-gain".
 FORECASTERS |= {f"{name}{GAIN}": FORECASTERS[name] for name in WITH_GAIN}

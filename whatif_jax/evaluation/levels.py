@@ -25,7 +25,8 @@ def select_levels(quantiles: Any, model_levels: Sequence[float], levels: Sequenc
         levels: wanted levels, Q of them.
 
     Returns:
-        [..., Q], in the order of `levels`, of the same kind. Not sorted: a crossing of the model stays one.
+        [..., Q], in the order of `levels`, of the same kind. Not sorted: a crossing of the model
+        stays one.
 
     Raises:
         ValueError: the last axis is not as long as `model_levels`, or levels are not distinct

@@ -25,8 +25,8 @@ def quantile_loss(
 ) -> FloatScalar:
     """Mean over counted steps and levels of 2 |(x - q) (1{x <= q} - level)|.
 
-    Times the number of counted steps over sum |x| it is `weighted_quantile_loss`. A forecast that is
-    not finite at a counted step makes it infinite or NaN, never smaller; what stands at other
+    Times the number of counted steps over sum |x| it is `weighted_quantile_loss`. A forecast that
+    is not finite at a counted step makes it infinite or NaN, never smaller; what stands at other
     steps, NaN among it, gets a gradient of 0.
 
     Args:

@@ -15,10 +15,8 @@ from ..tasks.inputs import ForecastInputs, inputs_from
 from .levels import select_levels
 from .scoring import LEVELS
 
-__all__ = ["TRAINED_ON", "TrainedForecaster"]
+__all__ = ["TrainedForecaster"]
 
-# what a forecaster may have seen before the suite
-TRAINED_ON = ("nothing", "randomised", "left-out-system", "in-distribution", "unknown")
 WIDTH = 8  # covariates are padded to as many, so that a program is compiled for (T, H) alone
 
 
@@ -29,15 +27,12 @@ class TrainedForecaster:
         model: a pytree that is called with `ForecastInputs` of one series, covariates padded to 8,
             and returns quantiles [H, Q] in the target's unit.
         name: of the forecaster.
-        trained_on: what it was trained on, one of `TRAINED_ON`.
+        trained_on: what it declares that it was trained on, see `Forecaster`.
         version: raised when its numbers change.
         settings: what else changes its numbers, as JSON values.
-        training: a record of its training for whoever reads it; it changes no number.
+        training: what it declares of its training, as JSON values; it changes no number.
         levels: the model's own, one a column of its answer; other levels asked for are
             interpolated between them.
-
-    Raises:
-        ValueError: `trained_on` is none of these.
     """
 
     on_device = True
@@ -54,8 +49,6 @@ class TrainedForecaster:
         training: Mapping[str, Any] | None = None,
         levels: Sequence[float] = LEVELS,
     ):
-        if trained_on not in TRAINED_ON:
-            raise ValueError(f"trained_on: {trained_on!r}; expected one of {', '.join(TRAINED_ON)}")
         self.name, self.version, self.trained_on = name, version, trained_on
         self.settings, self.training = dict(settings or {}), dict(training or {})
         self.levels = tuple(float(level) for level in levels)
