@@ -103,6 +103,20 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be run and cost; write nothing.")
     ] = False,
+    trained_on: Annotated[
+        str | None,
+        typer.Option(
+            help="What the forecaster was trained on, for one that does not say: nothing, "
+            "randomised, published, left-out-system or in-distribution.",
+        ),
+    ] = None,
+    training: Annotated[
+        str | None,
+        typer.Option(
+            help="More on it, a JSON object: {\"systems\": [...]} with in-distribution, "
+            "{\"left_out\": [...]} with left-out-system.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(help="Check first that a forecast does not depend on other rows of a batch."),
@@ -125,7 +139,7 @@ def run(
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where
 
-    from .run import plan_run
+    from .run import declared_as, plan_run
     from .run import run as score
     from .sampling import choose
 
@@ -139,6 +153,7 @@ def run(
         sample=sample,
         batch_size=batch_size,
         keep_forecasts=keep_forecasts,
+        declared=declared_as(forecaster, trained_on, training),
     )
     if dry_run:
         from .estimate import describe_plan, estimate_cost
@@ -196,13 +211,14 @@ def report(
 
 @app.command("list")
 def list_runs(results: Results = Path("results")) -> None:
-    """Name the forecasters, whether what they need is installed, and the runs there are."""
-    from .forecasters import FORECASTERS, needs
+    """Name the forecasters, what they were trained on, whether what they need is installed, and
+    the runs there are."""
+    from .forecasters import FORECASTERS, declared_of, needs
 
     for name in FORECASTERS:
         extra, installed = needs(name)
         state = "" if installed else f"not installed: pip install -e '.[{extra}]'"
-        typer.echo(f"{name:24} {state}".rstrip())
+        typer.echo(f"{name:24} trained on: {declared_of(name):12} {state}".rstrip())
     if not results.is_dir():
         typer.echo(f"no runs: {results} is no folder")
         return

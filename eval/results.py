@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from whatif_jax.evaluation.declaration import Declaration
 from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
 
 from .run_files import (
@@ -28,6 +29,7 @@ from .run_files import (
     DamagedRunError,
     ResultsError,
     broken_rows,
+    declared_in,
     metadata_of,
     read_run_file,
     read_table,
@@ -63,6 +65,7 @@ class Run:
             where none were.
         metadata: schema metadata of `scores`: `suite`, `fingerprint`, `metric_version`,
             `forecaster`, `version`, `settings`, `levels`, `point`, `tasks`; values are texts.
+        declared: what the forecaster says that it was trained on and told.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Run:
     seconds: pa.Table
     forecasts: pa.Table | None
     metadata: dict[str, str]
+    declared: Declaration = Declaration()
 
 
 def canonical(value: Any) -> str:
@@ -184,6 +188,7 @@ def load_run(folder: str | Path) -> Run:
         seconds=tables[SECONDS_FILE],
         forecasts=tables.get(FORECASTS_FILE),
         metadata=metadata_of(scores),
+        declared=declared_in(about),
     )
 
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from .._types import Array
 from ..suites import Suite, TaskBatch
+from .declaration import declaration_of
 from .forecaster import (
     Forecaster,
     ForecasterError,
@@ -284,9 +285,11 @@ def evaluate(
     Raises:
         ForecasterError: an answer of another shape than asked for, or one that depends on other
             rows.
+        DeclarationError: what it says that it was trained on cannot be.
         ValueError: an empty suite, levels that are none, or a batch size below 1.
     """
     levels = _checked_levels(levels)
+    declaration_of(forecaster)
     batches = suite.batch_ids(batch_size, by=BATCH_AXES)
     if not batches:
         raise ValueError("suite: no tasks; expected at least one")
