@@ -185,6 +185,13 @@ def report(
     reference: Annotated[
         str, typer.Option(help="Forecaster that skill is measured against.")
     ] = "naive",
+    difference: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model that all others are set against, with the difference's intervals; "
+            "repeatable. If omitted: ours and scaling where they are there, else the best.",
+        ),
+    ] = None,
 ) -> None:
     """Write tables, figures and a page of every finished run."""
     from whatif_jax import load_suite
@@ -204,7 +211,12 @@ def report(
             f"`python -m eval run`"
         )
     page = write_report(
-        runs, whole, out, reference=reference, progress=lambda text: typer.echo(text, err=True)
+        runs,
+        whole,
+        out,
+        reference=reference,
+        others=difference or None,
+        progress=lambda text: typer.echo(text, err=True),
     )
     typer.echo(str(page))
 

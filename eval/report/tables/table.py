@@ -105,7 +105,9 @@ class Table(NamedTuple):
         return self.frame.filter(wanted)
 
     def choices(self, switches: Iterable[Switches]) -> list[Switches]:
-        """What the page's switches choose among for this table."""
+        """What the page's switches choose among for this table; one empty choice for none."""
+        if not self.variants:
+            return [Switches("")]
         whole = "reference" in self.variants
         return list(dict.fromkeys(one if whole else Switches(one.metric) for one in switches))
 
