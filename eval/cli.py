@@ -1,4 +1,4 @@
-"""The command line: `python -m eval run | report | list`.
+"""The command line: `python -m eval run | report | stream | list`.
 
 Imports what a command needs inside it, so that `--help` starts in a moment.
 """
@@ -219,6 +219,38 @@ def report(
         progress=lambda text: typer.echo(text, err=True),
     )
     typer.echo(str(page))
+
+
+@app.command()
+def stream(
+    model: Annotated[
+        str, typer.Option(help="A forecaster (see `list`), or MODULE:FACTORY of your own.")
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
+        ),
+    ] = None,
+    tasks: Annotated[
+        int, typer.Option(min=1, help="Tasks of the stream, and of each hard case.")
+    ] = 512,
+    results: Results = Path("results"),
+    progress: Annotated[
+        bool, typer.Option(help="Show tasks per second and time left on standard error.")
+    ] = True,
+) -> None:
+    """Score a forecaster on tasks of the randomised stream, and on each hard case alone."""
+    from .forecasters import make_forecaster
+    from .stream import randomised_cases, score_cases, write_cases
+
+    forecaster = make_forecaster(model, **parse_settings(set_ or []))
+    cases = randomised_cases(tasks)
+    with compilation_said(progress):
+        rows = score_cases(forecaster, cases, progress=progress)
+    path = write_cases(rows, cases.about, results)
+    typer.echo(path.with_name("hard_cases.md").read_text("utf-8"))
+    typer.echo(str(path))
 
 
 @app.command("list")
