@@ -64,7 +64,8 @@ def leaderboard_text(
     if found:
         rows = [(one.claim, one.verdict, one.summary) for one in found]
         parts.append("## The paper's findings\n\n" + grid(("finding", "here", ""), rows))
-    return "\n\n".join([*parts, *map(_paper, paper[:1])]) + "\n"
+    parts += [_paper(table) for table in paper if table.name == "paper_and_ours"]
+    return "\n\n".join(parts) + "\n"
 
 
 def _board(comparison: Comparison, rows: list[dict[str, Any]]) -> str:

@@ -102,7 +102,7 @@ class Table(NamedTuple):
         """The rows of one variant; what the table has no variants of is ignored."""
         values = {"metric": metric, "reference": reference}
         wanted = [pl.col(name) == value for name, value in values.items() if name in self.variants]
-        return self.frame.filter(wanted)
+        return self.frame.filter(wanted) if wanted else self.frame
 
     def choices(self, switches: Iterable[Switches]) -> list[Switches]:
         """What the page's switches choose among for this table; one empty choice for none."""
