@@ -113,8 +113,8 @@ def run(
     training: Annotated[
         str | None,
         typer.Option(
-            help="More on it, a JSON object: {\"systems\": [...]} with in-distribution, "
-            "{\"left_out\": [...]} with left-out-system.",
+            help='More on it, a JSON object: {"systems": [...]} with in-distribution, '
+            '{"left_out": [...]} with left-out-system.',
         ),
     ] = None,
     check: Annotated[
@@ -255,8 +255,7 @@ def stream(
 
 @app.command("list")
 def list_runs(results: Results = Path("results")) -> None:
-    """Name the forecasters, what they were trained on, whether what they need is installed, and
-    the runs there are."""
+    """Name the forecasters, what they were trained on and whether they can be made; and the runs."""
     from .forecasters import FORECASTERS, declared_of, needs
 
     for name in FORECASTERS:

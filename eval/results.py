@@ -49,6 +49,9 @@ __all__ = [
 _SECRET = re.compile(r"(^|_)(key|token|secret|password|passwd|credentials?|authorization)$", re.I)
 
 
+UNKNOWN = Declaration()  # of a run whose forecaster was not asked
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One finished run of a forecaster.
@@ -76,7 +79,7 @@ class Run:
     seconds: pa.Table
     forecasts: pa.Table | None
     metadata: dict[str, str]
-    declared: Declaration = Declaration()
+    declared: Declaration = UNKNOWN
 
 
 def canonical(value: Any) -> str:

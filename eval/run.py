@@ -116,9 +116,7 @@ def plan_run(
     )
 
 
-def declared_as(
-    forecaster: Callable, trained_on: str | None, training: str | None
-) -> Declaration:
+def declared_as(forecaster: Callable, trained_on: str | None, training: str | None) -> Declaration:
     """What a forecaster declares, or, of one that does not, what its user declares of it.
 
     Args:
@@ -204,7 +202,9 @@ def run(
     _refuse_workers(forecaster, jobs, dask)
     batches = planned.batches
     size = planned.sizes["batch_size"]
-    folder = RunFolder(Path(results), planned.identity, batches, planned.sizes, planned.kept, planned.declared)
+    folder = RunFolder(
+        Path(results), planned.identity, batches, planned.sizes, planned.kept, planned.declared
+    )
     with folder:
         if folder.complete:
             if progress:

@@ -53,10 +53,10 @@ BUCKETS = ((512, 64), (1024, 128))
 ALL, EASY = "all", "none"  # every hard case at the prior's share; none of them
 STEP_SECONDS = 3600.0  # a drawn series has no clock
 CASES_TEXT = (
-    "Skill against naive under wQL, in percent, on tasks of the randomised stream, the same for all: "
-    "`all` has the hard cases at the prior's shares, `none` has none of them, each other column has "
-    "that one in every task. Where values of a history are missing, forecasters that do not take "
-    "missing values get the last value seen in their place. A forecaster trained on `randomised` "
+    "Skill against naive under wQL, in percent, on tasks of the randomised stream, the same for "
+    "all: `all` has the hard cases at the prior's shares, `none` has none of them, each other "
+    "column has that one in every task. Where values of a history are missing, forecasters that do not "
+    "take missing values get the last value seen in their place. A forecaster trained on `randomised` "
     "has seen tasks of the same prior, though none of these."
 )
 

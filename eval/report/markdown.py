@@ -50,7 +50,7 @@ def leaderboard_text(
     ]
     several = len(comparison.splits) > 1
     if several:
-        parts.append(SPLITS_NOTE.strip())
+        parts.append(SPLITS_NOTE)
     board = tables["leaderboard"].where(reference=reference)
     for split, names in comparison.splits.items():
         if several:
@@ -133,8 +133,8 @@ def _paper(table: Table) -> str:
         for row in table.frame.to_dicts()
     ]  # fmt: skip
     return (
-        "## Paper and ours\n\nPercent; the difference is in percentage points. The paper's equations "
-        "are lost and its simulator runs are not ours, so the levels differ, by up to tens of "
+        "## Paper and ours\n\nPercent; the difference is in percentage points. The paper's "
+        "equations are lost and its simulator runs are not ours, so the levels differ, by up to tens of "
         "points; rankings and trends are what can be compared.\n\n" + grid(head, rows)
     )
 

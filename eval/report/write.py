@@ -13,10 +13,11 @@ from ..results import Run
 from .browser import browser_tasks
 from .comparison import Comparison
 from .figures import Picture, draw_figures
-from .models import Model, ReportError, models_of
 from .markdown import footnotes, leaderboard_text
+from .models import Model, ReportError, models_of
 from .page import Section, render
 from .tables import Table, report_tables, write_csv
+from .tables.leaderboard import SPLITS_NOTE
 
 __all__ = ["write_report"]
 
@@ -53,8 +54,8 @@ def write_report(
         the path of `index.html`.
 
     Raises:
-        ReportError: no run, no run of the reference or of one of `others`, or runs of another suite; or the folder
-            cannot be made, which is tried before the work, or has no room.
+        ReportError: no run, no run of the reference or of one of `others`, or runs of another
+            suite; or the folder cannot be made, which is tried before the work, or has no room.
         ComparisonError: runs scored with different metric versions or quantile levels.
     """
     out = Path(out)
@@ -92,7 +93,8 @@ def _write(
     models = list(comparison.models.values())
     tasks = browser_tasks(models, comparison.suite, most=browser_limit)
     sections = _sections(tables, pictures, found, paper, browser=bool(tasks))
-    sections[0] = sections[0]._replace(footnotes=footnotes(comparison))
+    text = SPLITS_NOTE if len(comparison.splits) > 1 else ""
+    sections[0] = sections[0]._replace(text=text, footnotes=footnotes(comparison))
     page = render(sections, comparison, notes=notes, tasks=tasks)
     path = out / "index.html"
     write_whole(path, lambda at: at.write_text(page, "utf-8"))

@@ -171,5 +171,7 @@ def test_rows_are_written_and_shown_with_those_scored_alike(rows, tmp_path):
     elsewhere = write_cases(rows, {**CASES.about, "seed": 2}, tmp_path)
     assert elsewhere.parent != path.parent
     (path.parent / "more.csv").write_text("a,b\n1,x\n")
-    with pytest.raises(ResultsError, match="more.csv.*expected what `python -m eval stream` writes"):
+    with pytest.raises(
+        ResultsError, match="more.csv.*expected what `python -m eval stream` writes"
+    ):
         read_cases(path.parent)

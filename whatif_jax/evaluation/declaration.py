@@ -86,7 +86,9 @@ def declaration_of(forecaster: object) -> Declaration:
     wanted = {"left-out-system": "left_out", "in-distribution": "systems"}.get(trained_on)
     if wanted is not None:
         systems = training.get(wanted)
-        named = isinstance(systems, list) and systems and all(isinstance(one, str) for one in systems)
+        named = (
+            isinstance(systems, list) and systems and all(isinstance(one, str) for one in systems)
+        )
         if not named:
             raise DeclarationError(
                 f"training[{wanted!r}]{whose}: {str(systems)[:80]}; expected the names of the "

@@ -37,8 +37,8 @@ _CHARTS: dict[str, tuple[Callable[[pl.DataFrame, Switches, Comparison], Figure],
     "leaderboard": (
         leaderboard_figure,
         "Skill over each model's own tasks with 95 % bootstrap intervals: thick for this suite's "
-        "targets, thin for other targets of these kinds. Hatched bars are samples or parts; dotted lines "
-        "part what is not ranked together.",
+        "targets, thin for other targets of these kinds. Hatched bars are samples or parts; dotted "
+        "lines part what is not ranked together.",
     ),
     "replay_novel": (replay_novel_figure, "Skill on Replay and Novel futures, sorted by Replay."),
     **{

@@ -80,8 +80,8 @@ def coverage_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparis
     for panel, future in zip(axes[0], FUTURES, strict=True):
         panel.plot([0, 100], [0, 100], color="#777777", linewidth=0.85)
         panel.annotate(
-            "calibrated", (6, 6), (2, 1), textcoords="offset points", fontsize=8, color="#555555",
-            rotation=45, rotation_mode="anchor", transform_rotates_text=True,
+            "calibrated", (78, 78), (5, -4), textcoords="offset points", fontsize=8, va="top",
+            color="#555555", rotation=45, rotation_mode="anchor", transform_rotates_text=True,
         )  # fmt: skip
         for row in rows.filter(future=future).iter_rows(named=True):
             shares = 100 * np.array([row[name] for name in columns.values()], float)

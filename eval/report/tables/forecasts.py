@@ -107,15 +107,15 @@ def coverage_table(comparison: Comparison) -> Table | None:
         Column("tasks", "Tasks", "count"),
         Column("forecasts", "Forecasts"),
         *(Column(name, f"{100 * level:.0f}", "share", group) for level, name in names.items()),
-        Column("interval", "Within the 80 % interval (%)", "share"),
-        Column("deviation", "Mean deviation (points)", "share"),
+        Column("interval", "80 %", "share", "Interval holds (%)"),
+        Column("deviation", "mean", "share", "Deviation (points)"),
     )
     points = [model.name for model in comparison.models.values() if model.point]
     note = (
         "Shares of the steps of a task, mean over tasks. A calibrated model shows in each column "
         "the number at its head: less says that its quantiles lie too low, more that they lie too "
-        "high; more at low levels and less at high ones, that they lie too close together. Within the 80 % interval: "
-        "above the 10 % and not above the 90 % quantile. Mean deviation: from the levels, whatever "
+        "high; more at low levels and less at high ones, that they lie too close together. "
+        "Interval holds: above the 10 % and not above the 90 % quantile. Deviation: from the levels, whatever "
         "the sign."
         + (f" Point forecasts, which have no quantiles: {', '.join(points)}." if points else "")
     )

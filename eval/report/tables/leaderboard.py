@@ -14,7 +14,14 @@ from ..labels import METRIC_LABELS, MINUS
 from .forecasts import inside
 from .table import MODEL, Column, Table, spread
 
-__all__ = ["INTERVALS", "RANKED_ALONE", "leaderboard_table", "pairwise_table", "runs_table"]
+__all__ = [
+    "INTERVALS",
+    "RANKED_ALONE",
+    "SPLITS_NOTE",
+    "leaderboard_table",
+    "pairwise_table",
+    "runs_table",
+]
 
 # The intervals of all tables but the leaderboard.
 INTERVALS = (
@@ -28,7 +35,7 @@ SPLITS_NOTE = (
     "that: zero-shot ones have seen neither series nor constants of this suite; left-out system: "
     "trained on the other systems, scored on the one left out alone; in distribution: trained on "
     "the series and constants that these very tasks are made of, so that their skill says nothing "
-    "about a system they have not seen; unknown: the forecaster does not say. "
+    "about a system they have not seen; unknown: the forecaster does not say."
 )
 # What the leaderboard's intervals draw: histories of this suite, and targets.
 BY: tuple[By, ...] = ("pair", "target")
@@ -63,7 +70,7 @@ def leaderboard_table(comparison: Comparison) -> Table:
         *(_by_metric("linear", "Linear on the same tasks (%)") if beside else ()),
         *_by_metric("win_rate", "Win rate (%)", [""]),
         Column("forecasts", "Forecasts"),
-        Column("interval", "Within the 80 % interval (%)", "share"),
+        Column("interval", "80 %", "share", "Interval holds (%)"),
         Column("seconds", "mean", "seconds", "Seconds a series"),
         Column("seconds_median", "median", "seconds", "Seconds a series"),
         Column("imputed", "Imputed", "count"),
@@ -75,8 +82,7 @@ def leaderboard_table(comparison: Comparison) -> Table:
     among = f" of its ranking; of the first, {comparison.models[comparison.ranking[0]].split}"
     among = among if several else ""
     note = (
-        (SPLITS_NOTE if several else "")
-        + f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the "
+        f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the "
         "reference's, over the model's own tasks. Win rate: share of tasks with a smaller error "
         f"than another model, averaged over the other models{among}, over the {shared:,} tasks "
         f"that all {len(comparison.ranking)} models were scored on; of raw errors, as in the "
@@ -89,8 +95,8 @@ def leaderboard_table(comparison: Comparison) -> Table:
         + ("Linear on the same tasks: for models not scored on all. " if beside else "")
         + "Seconds: of the forecaster for one series, without compilation, on the machine of the "
         "run. Imputed: tasks without a finite forecast, replaced by naive. Crossings: neighbouring "
-        "quantiles out of order before they were sorted. Within the 80 % interval: share of the "
-        "truth above the 10 % and not above the 90 % quantile, mean over tasks."
+        "quantiles out of order before they were sorted. Interval holds: share of the truth above "
+        "the 10 % and not above the 90 % quantile, mean over tasks."
     )
     return Table("leaderboard", "Leaderboard", columns, frame, note, ("reference",))
 

@@ -115,9 +115,11 @@ def gap_table(comparison: Comparison, by_system: Table) -> Table:
     frame = by_system.frame.filter(name != pl.col("reference").cast(pl.String)).select(
         *VARIANTS, name, **gaps, mean=pl.mean_horizontal(gaps.values())
     )
-    ranked = pl.col("model").is_in([one for one in comparison.ranking])
-    means = frame.filter(ranked).group_by(VARIANTS).agg(
-        pl.lit(MEAN_OVER_MODELS).alias("model"), pl.col(*systems, "mean").mean()
+    ranked = pl.col("model").is_in(comparison.ranking)
+    means = (
+        frame.filter(ranked)
+        .group_by(VARIANTS)
+        .agg(pl.lit(MEAN_OVER_MODELS).alias("model"), pl.col(*systems, "mean").mean())
     )
     order = {"reference": False, "metric": False, "is_mean": False, "mean": True}
     frame = pl.concat([frame, means]).with_columns(is_mean=pl.col("model") == MEAN_OVER_MODELS)

@@ -97,7 +97,9 @@ def made_run(
         {"task_id": pa.array(ids, pa.int64()), "seconds": 0.001 + 0.01 * quality * noise}
     ).replace_schema_metadata(metadata)
     forecasts = _forecasts(suite, [one for one in kept if one in set(ids.tolist())], quality, width)
-    return Run(name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata, declared)
+    return Run(
+        name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata, declared
+    )
 
 
 _FUTURES: dict[int, np.ndarray] = {}  # of whatif-v1 by task id: making them takes a second or two
