@@ -14,6 +14,7 @@ from .catalog import SYSTEMS, runner
 from .errors import SimulatorError
 from .isolation import DEFAULT_STALL_SECONDS, run_isolated
 from .recording import Recording, check_recording
+from .training.build import build_training
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -44,8 +45,20 @@ Keep = Annotated[
 Program = Annotated[
     bool, typer.Option("--program", help="opendc: run the real program in OPENDC_HOME")
 ]
+Training = Annotated[
+    bool,
+    typer.Option(
+        "--training",
+        help="make the training-only series instead, at settings other than the benchmark's",
+    ),
+]
+Series = Annotated[Path, typer.Option(help="--training: folder of the training series' files")]
+Runs = Annotated[
+    Path | None, typer.Option(help="--training: a TOML file of runs instead of the system's own")
+]
 DATA = CHECKOUT.parent / "shared" / "data"
 CATALOG = CHECKOUT / "whatif_jax" / "catalog"
+SERIES = CHECKOUT / "whatif_jax" / "tasks" / "randomised" / "series"
 
 
 def _module(system: str, program: bool) -> str:
@@ -86,6 +99,16 @@ def _fail(error: SimulatorError) -> None:
     raise typer.Exit(1)
 
 
+def _refuse_mixed(system: Choice, program: bool, training: bool, runs: Path | None) -> None:
+    """Refuse options that say nothing together, before anything runs."""
+    if training and program:
+        raise typer.BadParameter("--program is not for --training, which replays the trace")
+    if runs is not None and not training:
+        raise typer.BadParameter("--runs is for --training alone")
+    if runs is not None and system is Choice.all:
+        raise typer.BadParameter("--runs is for one system, not for all")
+
+
 @application.command()
 def build(
     system: System,
@@ -94,10 +117,27 @@ def build(
     stall: Stall = DEFAULT_STALL_SECONDS,
     keep: Keep = None,
     program: Program = False,
+    training: Training = False,
+    series: Series = SERIES,
+    runs: Runs = None,
 ) -> None:
-    """Run a simulator on its base setting and write its baseline file."""
+    """Run a simulator on its base setting and write its baseline file, or its training series."""
+    _refuse_mixed(system, program, training, runs)
     try:
         for name in _each(system):
+            if training:
+                path = series / f"{name}.parquet"
+                size = build_training(
+                    name,
+                    data,
+                    path,
+                    runs=runs,
+                    stall_seconds=stall,
+                    keep=None if keep is None else keep / name,
+                    say=tqdm.write,
+                )
+                typer.echo(f"{name}: wrote {path}, {size} bytes")
+                continue
             recording = _run(name, runner(name).STEPS, data, stall, keep, program)
             path = baselines / f"{name}.parquet"
             write_baseline(recording, path)

@@ -23,6 +23,7 @@ __all__ = [
     "read_report",
     "simulate",
     "solve",
+    "wntr_module",
 ]
 
 STEPS = 9000
@@ -45,7 +46,8 @@ TARGETS = tuple(_SOURCES)
 UNITS = {target: source[2] for target, source in _SOURCES.items()}
 
 
-def _wntr() -> ModuleType:
+def wntr_module() -> ModuleType:
+    """WNTR, or the refusal that names the extra."""
     try:
         return importlib.import_module("wntr")
     except ImportError as error:  # also when `six` is missing, which wntr does not declare
@@ -54,7 +56,7 @@ def _wntr() -> ModuleType:
 
 def base_model(steps: int) -> Any:
     """Net1 as WNTR ships it, run in steps of 600 s, hydraulics only."""
-    wntr = _wntr()
+    wntr = wntr_module()
     network = Path(str(wntr.__file__)).parent / "library" / "networks" / "Net1.inp"
     if not network.is_file():
         raise SimulatorError("epanet", "network", f"{network} is missing", "WNTR's Net1.inp")
@@ -88,7 +90,7 @@ def read_report(path: Path) -> list[str]:
 
 def solve(model: Any, folder: Path, steps: int) -> tuple[dict[str, np.ndarray], list[str]]:
     """Run EPANET on a model in `folder` and return the target series and its warnings."""
-    wntr = _wntr()
+    wntr = wntr_module()
     try:
         results = wntr.sim.EpanetSimulator(model).run_sim(
             file_prefix=str(folder / "net1"), version=2.2
@@ -137,7 +139,7 @@ def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recordin
         units=UNITS,
         step_seconds=STEP_SECONDS,
         simulator="EPANET 2.2 (WNTR)",
-        version=str(_wntr().__version__),
+        version=str(wntr_module().__version__),
         settings={
             "network": "Net1.inp, EPANET Example Network 1, as shipped with WNTR",
             "hydraulic_timestep_s": STEP_SECONDS,

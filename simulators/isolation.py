@@ -15,8 +15,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from .errors import SimulatorError
 from .recording import Progress, Recording, grouped_warnings
@@ -75,6 +76,7 @@ def run_isolated(
     data: Path,
     *,
     system: str | None = None,
+    settings: Mapping[str, Any] | None = None,
     report: Progress = lambda done, total: None,
     stall_seconds: float = DEFAULT_STALL_SECONDS,
     keep: Path | None = None,
@@ -83,10 +85,12 @@ def run_isolated(
     """Run `module.simulate` in a fresh process and folder.
 
     Args:
-        module: importable name of a module with `simulate(folder, steps, data, report)`.
+        module: importable name of a module with `simulate(folder, steps, data, report)`, or with a
+            fifth parameter where `settings` are given.
         steps: steps to simulate.
         data: folder with the trace and the weather file.
         system: name for error messages; the module's last part when omitted.
+        settings: of a training run, as JSON can hold them.
         report: called with (steps done, steps in all).
         stall_seconds: longest silence before the run is stopped.
         keep: an empty or new folder to run in, left as it is afterwards; a temporary one when
@@ -115,6 +119,7 @@ def run_isolated(
         "data": str(data.resolve()),
         "result": str(exchange / RESULT),
         "progress": write_end,
+        "settings": None if settings is None else dict(settings),
     }
     try:
         with open(exchange / CONSOLE, "wb") as console:

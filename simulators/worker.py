@@ -23,8 +23,9 @@ def main(request: dict) -> int:
     report(0, request["steps"])
     try:
         module = importlib.import_module(request["module"])
+        settings = () if request["settings"] is None else (request["settings"],)
         outcome = module.simulate(
-            Path(request["folder"]), request["steps"], Path(request["data"]), report
+            Path(request["folder"]), request["steps"], Path(request["data"]), report, *settings
         )
     except SimulatorError as error:
         outcome = error

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ._types import Array
 
-__all__ = ["apart", "at", "floor_divide", "picked"]
+__all__ = ["apart", "apart_anywhere", "at", "floor_divide", "picked"]
 
 Arrays = TypeVar("Arrays")  # a pytree of them
 
@@ -37,6 +37,21 @@ def apart(true: Array, compute: Callable[[], Arrays]) -> Arrays:
         return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
     return jax.lax.cond(true, compute, zeros)
+
+
+def apart_anywhere(compute: Callable[[], Arrays]) -> Arrays:
+    """As `apart`, where no unbatched number of traced data is at hand.
+
+    The counter of a loop of two turns stands for it, the first of which computes: XLA neither
+    unrolls the loop nor knows its counter.
+    """
+    shapes = jax.eval_shape(compute)
+    zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+    def turn(number: Array, found: Arrays) -> Arrays:
+        return jax.lax.cond(number == 0, compute, lambda: found)
+
+    return jax.lax.fori_loop(0, 2, turn, zeros)
 
 
 def at(values: Array, index: Array) -> Array:

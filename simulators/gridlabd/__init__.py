@@ -7,6 +7,7 @@ References:
 
 import csv
 import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,7 @@ UNITS = {
     "is_COOL_on": "1 = off, 2 = on",
 }
 TARGETS = tuple(UNITS)
+_POLAR = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)[+-][\d.]+(?:e[+-]?\d+)?d")
 _STATES = ("is_AUX_on", "is_HEAT_on", "is_COOL_on")
 
 
@@ -107,12 +109,20 @@ def run_model(text: str, folder: Path) -> str:
 
 
 def _number(text: str) -> float:
-    """A recorder's number; of a complex one, as +9.99-0.1j, the magnitude (whatif-v1.md §2)."""
+    """A recorder's number; of a complex one, as +9.99-0.1j, the magnitude (whatif-v1.md §2).
+
+    A voltage comes as magnitude and degrees, +119.9-0.06d.
+    """
     text = text.strip()
+    polar = _POLAR.fullmatch(text)
+    if polar:
+        return abs(float(polar[1]))
     return abs(complex(text[:-1] + "j")) if text.endswith(("i", "j")) else float(text)
 
 
-def read_recorder(path: Path, steps: int) -> dict[str, np.ndarray]:
+def read_recorder(
+    path: Path, steps: int, step_seconds: int = STEP_SECONDS
+) -> dict[str, np.ndarray]:
     """Read one recorder file: its columns by property name.
 
     A recorder that also wrote the stop time has one row too many, which is dropped.
@@ -151,7 +161,7 @@ def read_recorder(path: Path, steps: int) -> dict[str, np.ndarray]:
             )
         times.append((time - START).total_seconds())
         values.append(numbers)
-    check_timestamps("gridlabd", path.name, times, STEP_SECONDS)
+    check_timestamps("gridlabd", path.name, times, step_seconds)
     if len(values) == steps + 1:
         values.pop()
     if len(values) != steps:

@@ -68,7 +68,7 @@ def _edges(machine: Machine) -> np.ndarray:
 
 
 def replay_host(
-    host: Host, machines: Sequence[Machine], steps: int
+    host: Host, machines: Sequence[Machine], steps: int, step_seconds: int = STEP_SECONDS
 ) -> tuple[dict[str, np.ndarray], Mapping[str, dict[str, np.ndarray]]]:
     """Replay one host's machines.
 
@@ -76,7 +76,7 @@ def replay_host(
         The host's metrics and each machine's, both by metric name, [steps] each; the first
         sample is one step after the first submission.
     """
-    samples = (np.arange(steps) + 1) * STEP_SECONDS * 1000
+    samples = (np.arange(steps) + 1) * step_seconds * 1000
     own_edges = {machine.name: _edges(machine) for machine in machines}
     edges = np.unique(np.concatenate([[0, samples[-1]], *own_edges.values()]))
     edges = edges[edges <= samples[-1]]
@@ -105,7 +105,7 @@ def replay_host(
             "cpu_demand": demand[at_sample, column],
             "cpu_usage": usage[at_sample, column],
             "cpu_time_active": active[:, column],
-            "cpu_time_idle": STEP_SECONDS - active[:, column],
+            "cpu_time_idle": step_seconds - active[:, column],
         }
         for column, machine in enumerate(machines)
     }
@@ -116,6 +116,6 @@ def replay_host(
         "cpu_usage": used,
         "cpu_utilization": used / host.capacity,
         "cpu_time_active": whole,
-        "cpu_time_idle": STEP_SECONDS - whole,
+        "cpu_time_idle": step_seconds - whole,
         "power_draw": host.power(used / host.capacity),
     }, per_machine

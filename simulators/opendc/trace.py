@@ -1,5 +1,6 @@
-"""The Bitbrains trace: four virtual machines, fragment by fragment (whatif-v1.md §2, opendc)."""
+"""The Bitbrains trace: virtual machines, fragment by fragment (whatif-v1.md §2, opendc)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +72,22 @@ def _columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     return {name: table.column(name).to_numpy() for name in names}
 
 
-def read_trace(folder: Path, steps: int) -> dict[str, Machine]:
-    """Read the four machines and refuse a trace that does not reach the run's end.
+def read_trace(
+    folder: Path,
+    steps: int,
+    *,
+    names: Sequence[str] = MACHINES,
+    lasting: Sequence[str] = TARGET_MACHINES,
+    step_seconds: int = STEP_SECONDS,
+) -> dict[str, Machine]:
+    """Read machines and refuse a trace that does not reach the run's end.
+
+    Args:
+        folder: where tasks.parquet and fragments.parquet lie.
+        steps: samples of the run.
+        names: the machines, by their numbers in the trace.
+        lasting: those that must last to the run's end.
+        step_seconds: time between two samples.
 
     Raises:
         SimulatorError: a machine or a column is missing, a duration or demand is not a finite
@@ -90,9 +105,9 @@ def read_trace(folder: Path, steps: int) -> dict[str, Machine]:
         ),
     )
     fragments = _columns(folder / "fragments.parquet", ("id", "duration", "cpu_usage"))
-    run_end = steps * STEP_SECONDS * 1000
+    run_end = steps * step_seconds * 1000
     rows = {}
-    for name in MACHINES:
+    for name in names:
         found = np.flatnonzero(tasks["id"] == int(name))
         if len(found) != 1:
             raise SimulatorError("opendc", "tasks.parquet", f"{len(found)} rows of {name}", "one")
@@ -127,7 +142,7 @@ def read_trace(folder: Path, steps: int) -> dict[str, Machine]:
             demand=demand,
         )
         stated_end = machine.start + int(tasks["duration"][row])
-        if name in TARGET_MACHINES and stated_end < run_end:
+        if name in lasting and stated_end < run_end:
             raise SimulatorError(
                 "opendc",
                 f"trace of {name}",

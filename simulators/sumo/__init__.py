@@ -40,6 +40,7 @@ __all__ = [
     "TOLERANCE",
     "assess",
     "simulate",
+    "sumo_programs",
 ]
 
 STEPS = 8640
@@ -92,7 +93,7 @@ class _Approach:
             self.sent += 1
 
 
-def _programs() -> tuple[ModuleType, str]:
+def sumo_programs() -> tuple[ModuleType, str]:
     """The TraCI module (libsumo where present) and the folder of SUMO's programs."""
     try:
         home = importlib.import_module("sumo").SUMO_HOME
@@ -181,7 +182,7 @@ def simulate(folder: Path, steps: int, data: Path, report: Progress) -> Recordin
         data: not used; SUMO's inputs are all written here.
         report: called after each interval.
     """
-    traci, programs = _programs()
+    traci, programs = sumo_programs()
     statistics = folder / "statistics.xml"
     network = _convert_network(programs, folder)
     in_process = traci.__name__ == "libsumo"

@@ -1,6 +1,6 @@
 """SUMO's detector files turned into the thirty target series (whatif-v1.md §2, sumo)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,8 +10,12 @@ from ..errors import SimulatorError
 from ..recording import check_timestamps, last_seen
 from .inputs import DETECTOR_FILES, STEP_SECONDS
 
-__all__ = ["TARGETS", "UNITS", "read_series", "read_statistics"]
+__all__ = ["ATTRIBUTE_UNITS", "TARGETS", "UNITS", "Source", "read_series", "read_statistics"]
 
+Source = tuple[str, str, str]
+"""Where a series comes from: kind of file ("loop", "area" or "edge"), detector, attribute."""
+
+_GASES = ("CO2", "NOx", "PMx", "fuel")
 _DELAYS = (
     "meanHaltingDuration",
     "meanTimeLoss",
@@ -20,11 +24,8 @@ _DELAYS = (
 )
 
 # target -> (file, detector, attribute), in the order of whatif-v1.md §2
-_SOURCES: dict[str, tuple[str, str, str]] = {
-    **{
-        f"{gas}_abs_edge_e2c": ("edge", "e2c", f"{gas}_abs")
-        for gas in ("CO2", "NOx", "PMx", "fuel")
-    },
+_SOURCES: dict[str, Source] = {
+    **{f"{gas}_abs_edge_e2c": ("edge", "e2c", f"{gas}_abs") for gas in _GASES},
     **{f"flow_loop_e_{lane}_near": ("loop", f"loop_e_{lane}_near", "flow") for lane in (0, 1)},
     **{f"flow_loop_e_{lane}_far": ("loop", f"loop_e_{lane}_far", "flow") for lane in (0, 1)},
     **{f"flow_loop_exit_e_{lane}": ("loop", f"loop_exit_e_{lane}", "flow") for lane in (0, 1)},
@@ -48,8 +49,8 @@ _SOURCES: dict[str, tuple[str, str, str]] = {
 }
 TARGETS = tuple(_SOURCES)
 
-_ATTRIBUTE_UNITS = {
-    **{f"{gas}_abs": "mg per 300 s" for gas in ("CO2", "NOx", "PMx", "fuel")},
+ATTRIBUTE_UNITS = {
+    **{f"{gas}_abs": "mg per 300 s" for gas in _GASES},
     "flow": "vehicles/hour",
     "occupancy": "%",
     "meanOccupancy": "%",
@@ -60,7 +61,7 @@ _ATTRIBUTE_UNITS = {
     "meanVehicleNumber": "vehicles",
     "meanMaxJamLengthInMeters": "m",
 }
-UNITS = {target: _ATTRIBUTE_UNITS[source[2]] for target, source in _SOURCES.items()}
+UNITS = {target: ATTRIBUTE_UNITS[source[2]] for target, source in _SOURCES.items()}
 
 # SUMO writes -1 where there was no vehicle to average over. A speed keeps the last seen value
 # (whatif-v1.md §2); a time lost or spent halting by nobody is none.
@@ -87,33 +88,46 @@ def _number(attributes: dict[str, str], name: str, where: str) -> float:
     return float(attributes[name])
 
 
-def _edge_attributes(interval: ElementTree.Element) -> tuple[str, dict[str, str]]:
-    edge = interval.find("edge")
-    if edge is None or float(edge.attrib.get("sampledSeconds", 0)) == 0:
-        # nobody was on the edge, and SUMO may leave its attributes out: nothing was emitted
-        return "e2c", {f"{gas}_abs": "0" for gas in ("CO2", "NOx", "PMx", "fuel")}
-    return edge.attrib["id"], dict(edge.attrib)
+def _attributes(
+    kind: str, interval: ElementTree.Element, wanted: Iterable[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """What an interval says of each of the wanted detectors or edges that it is about."""
+    if kind != "edge":
+        if interval.attrib["id"] in wanted:
+            yield interval.attrib["id"], dict(interval.attrib)
+        return
+    found = {edge.attrib["id"]: dict(edge.attrib) for edge in interval.findall("edge")}
+    for edge in wanted:
+        if float(found.get(edge, {}).get("sampledSeconds", 0)) == 0:
+            # nobody was on the edge, and SUMO may leave its attributes out: nothing was emitted
+            yield edge, {f"{gas}_abs": "0" for gas in _GASES}
+        else:
+            yield edge, found[edge]
 
 
-def _detector_attributes(interval: ElementTree.Element) -> tuple[str, dict[str, str]]:
-    return interval.attrib["id"], dict(interval.attrib)
-
-
-def read_series(folder: Path, steps: int) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+def read_series(
+    folder: Path,
+    steps: int,
+    sources: Mapping[str, Source] = _SOURCES,
+    step_seconds: int = STEP_SECONDS,
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """Read the detector files of a finished run.
+
+    Args:
+        folder: where they lie.
+        steps: intervals of the run.
+        sources: what to read, by the name of the series; the benchmark's targets when omitted.
+        step_seconds: length of an interval.
 
     Returns:
         The series by target, and by target how many rows had no vehicle and were replaced.
 
     Raises:
-        SimulatorError: a file is missing or cut, an interval repeats, is missing or is not 300 s
-            long, there are more or fewer than `steps` of them, or a value is absent.
+        SimulatorError: a file is missing or cut, an interval repeats, is missing or is not as
+            long as a step, there are more or fewer than `steps` of them, or a value is absent.
     """
-    raw: dict[tuple[str, str, str], list[float]] = {source: [] for source in _SOURCES.values()}
+    raw: dict[tuple[str, str, str], list[float]] = {source: [] for source in sources.values()}
     for kind, name in DETECTOR_FILES.items():
-        attributes_of: Callable[[ElementTree.Element], tuple[str, dict[str, str]]] = (
-            _edge_attributes if kind == "edge" else _detector_attributes
-        )
         wanted = {
             detector: [a for k, d, a in raw if (k, d) == (kind, detector)]
             for detector in {d for k, d, _ in raw if k == kind}
@@ -121,17 +135,16 @@ def read_series(folder: Path, steps: int) -> tuple[dict[str, np.ndarray], dict[s
         begins: dict[str, list[float]] = {detector: [] for detector in wanted}
         for interval in _intervals(folder / name):
             begin, end = float(interval.attrib["begin"]), float(interval.attrib["end"])
-            detector, attributes = attributes_of(interval)
-            if detector not in wanted:
-                continue
-            where = f"{name}, {detector}, interval at {begin:.0f} s"
-            if end - begin != STEP_SECONDS:
-                raise SimulatorError("sumo", where, f"{end - begin:g} s long", f"{STEP_SECONDS} s")
-            begins[detector].append(begin)
-            for attribute in wanted[detector]:
-                raw[kind, detector, attribute].append(_number(attributes, attribute, where))
+            for detector, attributes in _attributes(kind, interval, wanted):
+                where = f"{name}, {detector}, interval at {begin:.0f} s"
+                if end - begin != step_seconds:
+                    expected = f"{step_seconds} s"
+                    raise SimulatorError("sumo", where, f"{end - begin:g} s long", expected)
+                begins[detector].append(begin)
+                for attribute in wanted[detector]:
+                    raw[kind, detector, attribute].append(_number(attributes, attribute, where))
         for detector, times in begins.items():
-            check_timestamps("sumo", f"{name}, {detector}", times, STEP_SECONDS)
+            check_timestamps("sumo", f"{name}, {detector}", times, step_seconds)
             if len(times) != steps:
                 raise SimulatorError(
                     "sumo",
@@ -140,7 +153,7 @@ def read_series(folder: Path, steps: int) -> tuple[dict[str, np.ndarray], dict[s
                     f"{steps} intervals",
                 )
     series, replaced = {}, {}
-    for target, source in _SOURCES.items():
+    for target, source in sources.items():
         values = np.asarray(raw[source])
         absent = values < 0  # none of these quantities is negative
         if absent.any():

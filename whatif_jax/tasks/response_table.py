@@ -16,7 +16,7 @@ from .._xla import picked
 from ..catalog import Response, System, forms
 from .responses import TERM_KINDS, ActiveResponse, Terms
 
-__all__ = ["ResponseTable", "build_response_table", "on_device"]
+__all__ = ["NEUTRAL", "ResponseTable", "build_response_table", "on_device"]
 
 
 class ResponseTable(eqx.Module):
@@ -75,7 +75,8 @@ OF_TARGET = (
     "clip_high",
 )
 
-_NEUTRAL = {
+# coefficients of a covariate that does nothing
+NEUTRAL = {
     "power_scale": 0.0,
     "exponent_above": 1.0,
     "exponent_below": 1.0,
@@ -184,7 +185,7 @@ def build_response_table(
     rows = [(system, target) for system in systems for target in system.targets]
     width = max(len(system.covariates) for system in systems)
     shape = (len(rows), width)
-    terms = {name: np.full(shape, value) for name, value in _NEUTRAL.items()}
+    terms = {name: np.full(shape, value) for name, value in NEUTRAL.items()}
     is_primary = np.zeros(shape, bool)
     weight = np.zeros(shape)
     in_mean_units = np.zeros(shape, bool)

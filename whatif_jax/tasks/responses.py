@@ -15,6 +15,8 @@ References:
     whatif-v1.md §3; paper, appendix B.6 and tables 5-12.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -26,7 +28,9 @@ __all__ = [
     "ActiveResponse",
     "Terms",
     "gain_and_shift",
+    "impose",
     "log_of_factor",
+    "moved",
     "relative_change",
     "signed_power",
 ]
@@ -78,7 +82,11 @@ def signed_power(deviation: Array, exponent: Array) -> Array:
 
 
 def relative_change(
-    terms: Terms, deviation: Array, log_factor: Array, kinds: tuple[str, ...] = TERM_KINDS
+    terms: Terms,
+    deviation: Array,
+    log_factor: Array,
+    kinds: tuple[str, ...] = TERM_KINDS,
+    cosine: Callable[[Array], Array] = jnp.cos,
 ) -> Array:
     """``r(f)/r(1) - 1`` at deviation f - 1; exactly 0 at f = 1.
 
@@ -87,6 +95,7 @@ def relative_change(
         deviation: f - 1.
         log_factor: `log_of_factor(deviation)`, which the caller needs too.
         kinds: the terms to evaluate (static); the others' coefficients must be neutral.
+        cosine: what evaluates the cosine.
     """
     held = jnp.clip(deviation, terms.deviation_low, terms.deviation_high)
     total = jnp.zeros_like(held)
@@ -118,7 +127,7 @@ def relative_change(
         total += terms.cubic_scale * (reflected * reflected * reflected - 1.0)
     if "cosine" in kinds:
         angle = jnp.clip(terms.cosine_rate * held, -terms.cosine_rate, terms.cosine_rate)
-        total += terms.cosine_scale * (jnp.cos(angle) ** 2 - 1.0)
+        total += terms.cosine_scale * (cosine(angle) ** 2 - 1.0)
     if "exponential" in kinds:
         total += terms.exponential_scale * (jnp.exp(terms.exponential_rate * held) - 1.0)
     return total
@@ -149,6 +158,7 @@ class ActiveResponse(eqx.Module):
     primary_kinds: tuple[str, ...] = eqx.field(static=True)
     secondary_kinds: tuple[str, ...] = eqx.field(static=True)
     primary_offset_power: bool = eqx.field(static=True)
+    cosine: Callable[[Array], Array] = eqx.field(static=True, default=jnp.cos)  # evaluates it
 
 
 def gain_and_shift(
@@ -172,7 +182,7 @@ def gain_and_shift(
 
     def change(part: slice, kinds: tuple[str, ...]) -> Array:
         terms = jax.tree.map(lambda leaf: leaf[part, None], response.terms)
-        return relative_change(terms, rows[part], logs[part], kinds)
+        return relative_change(terms, rows[part], logs[part], kinds, response.cosine)
 
     changes = [change(slice(1), response.primary_kinds)[0]]
     if k > 1:
@@ -194,3 +204,28 @@ def gain_and_shift(
     additive = response.additive
     multiplied = jnp.where(additive, 1.0, multiplied)
     return gain * multiplied, shift * multiplied + jnp.where(additive, added, 0.0)
+
+
+def moved(response: ActiveResponse, gain: Array, shift: Array, baseline: Array) -> Array:
+    """The target from its intervention-free value, within the response's limits."""
+    return jnp.clip(gain * baseline + shift, response.clip_low, response.clip_high)
+
+
+def impose(
+    response: ActiveResponse, deviation: Float[Array, "K P"], baseline: Float[Array, " P"]
+) -> Float[Array, " P"]:
+    """The target at P steps, from its intervention-free values and the factors there. Pure.
+
+    Wherever a response comes from: the catalog's, by `ResponseTable.select`, is one source of
+    them, a prior another. `realize`, whose events repeat the same few factors, evaluates
+    `gain_and_shift` at those alone.
+
+    Args:
+        response: the target's response to its K covariates, primary at row 0.
+        deviation: f - 1 of every covariate at every step.
+        baseline: the intervention-free target.
+
+    References:
+        whatif-v1.md §3.
+    """
+    return moved(response, *gain_and_shift(response, deviation), baseline)

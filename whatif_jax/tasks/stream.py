@@ -21,6 +21,7 @@ from .draw import ATTEMPTS
 from .forked import refuse_forked
 from .spec import Bucket, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
+from .stream_fields import check_step, halves_of
 from .stream_rows import DRAWN_TOGETHER, count_draws, draw_rows
 from .systems import Systems
 from .task import Task, realize
@@ -102,10 +103,9 @@ class TaskStream(StreamConfig):
             ValueError: the step is negative or 2**63 or above.
         """
         refuse_forked()
-        step = _check_step(step)
+        step = check_step(step)
         bucket, choices = self.choices[step % len(self.choices)]
-        # put on the device by name, which users' transfer guards let pass
-        halves = jax.device_put(np.array([step >> 32, step & 0xFFFFFFFF], np.uint32))
+        halves = halves_of(step)
         rows = jax.device_put(np.arange(self.batch_size, dtype=np.uint32), self.sharding)
         return _make_batch(
             self.root, halves, rows, choices, self.systems,
@@ -133,9 +133,9 @@ class TaskStream(StreamConfig):
             StreamError: a row failed verification.
             ValueError: a step that is none.
         """
-        _check_step(start)
+        check_step(start)
         if stop is not None:
-            _check_step(stop)
+            check_step(stop)
         ahead, step, watch = None, start, _Overflows(self)
         while stop is None or step < stop:
             batch, step = self.batch_at(step), step + 1
@@ -209,13 +209,6 @@ class _Overflows:
                 stacklevel=3,
             )
         return batch
-
-
-def _check_step(step: int) -> int:
-    """The step as a Python integer; ValueError outside [0, 2**63)."""
-    if not is_whole(step) or not 0 <= int(step) < 2**63:
-        raise ValueError(f"step: {step!r}; expected an integer in [0, 2**63)")
-    return int(step)
 
 
 @functools.partial(jax.jit, static_argnames=("bucket", "factor_range", "sharding"))

@@ -5,7 +5,6 @@ References:
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +18,9 @@ from ..catalog import System
 from ..catalog.errors import one_of
 from .events import SHAPES, fits, most_events
 from .forked import refuse_forked
-from .keys import as_threefry, is_key, root_key
 from .spec import Bucket, checked_range, is_whole, positions_for
-from .systems import Systems, check_window, load_systems
+from .stream_fields import as_key, check_batch, checked_buckets, checked_probability, whole_numbers
+from .systems import Systems, load_systems
 
 __all__ = ["Choices", "StreamConfig"]
 
@@ -67,10 +66,10 @@ class StreamConfig:
 
     def __post_init__(self) -> None:
         refuse_forked()
-        self._set("root", _as_key(self.key))
-        self._check_batch()
+        self._set("root", as_key(self.key))
+        check_batch(self.batch_size, self.sharding)
         self._check_numbers()
-        self._check_buckets()
+        self._set("buckets", checked_buckets(self.buckets))
         systems = self._load()
         self._set("systems", systems)
         rows = _target_rows(systems, self.targets)
@@ -91,53 +90,21 @@ class StreamConfig:
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def _check_batch(self) -> None:
-        if not is_whole(self.batch_size) or self.batch_size < 1:
-            raise ValueError(f"batch_size: {self.batch_size!r}; expected an integer >= 1")
-        if self.sharding is not None:
-            if not isinstance(self.sharding, NamedSharding):
-                raise ValueError(f"sharding: {self.sharding!r}; expected a jax NamedSharding")
-            axes = tuple(self.sharding.spec)
-            if len(axes) != 1 or axes[0] is None:
-                raise ValueError(
-                    f"sharding: {self.sharding.spec}; expected one entry, the mesh axis of the "
-                    "batch, such as PartitionSpec('data')"
-                )
-            names = (axes[0],) if isinstance(axes[0], str) else axes[0]
-            shards = math.prod(self.sharding.mesh.shape[name] for name in names)
-            if self.batch_size % shards:
-                raise ValueError(
-                    f"batch_size: {self.batch_size}; expected a multiple of the {shards} shards"
-                )
-
     def _check_numbers(self) -> None:
         if self.k is not None:
-            self._set("k", _whole_numbers("k", self.k))
+            self._set("k", whole_numbers("k", self.k))
         if self.event_lengths is not None:
-            self._set("event_lengths", _whole_numbers("event_lengths", self.event_lengths))
+            self._set("event_lengths", whole_numbers("event_lengths", self.event_lengths))
         if not isinstance(self.n_events, str):
-            self._set("n_events", _whole_numbers("n_events", self.n_events))
+            self._set("n_events", whole_numbers("n_events", self.n_events))
         elif self.n_events != "powers":
             raise ValueError(f"n_events: {self.n_events!r}; expected 'powers' or whole numbers")
-        if not _is_number(self.novel) or not 0.0 <= self.novel <= 1.0:
-            raise ValueError(f"novel: {self.novel!r}; expected a probability in [0, 1]")
+        checked_probability("novel", self.novel)
         if self.shapes is not None:
             shapes = tuple(self.shapes) if np.iterable(self.shapes) else ()
             if not shapes or not all(isinstance(name, str) and name in SHAPES for name in shapes):
                 raise ValueError(f"shapes: {self.shapes!r}; expected some of {', '.join(SHAPES)}")
         self._set("factor_range", checked_range(self.factor_range))
-
-    def _check_buckets(self) -> None:
-        pairs: list = list(self.buckets) if np.iterable(self.buckets) else []
-        whole = all(
-            isinstance(pair, tuple | list) and len(pair) == 2 and all(map(is_whole, pair))
-            for pair in pairs
-        )
-        if not pairs or not whole:
-            raise ValueError(f"buckets: {self.buckets!r}; expected (context, horizon) pairs >= 1")
-        for pair in pairs:
-            check_window("buckets", *pair)
-        self._set("buckets", tuple(tuple(int(size) for size in pair) for pair in pairs))
 
     def _load(self) -> Systems:
         if isinstance(self.systems, Systems):
@@ -240,30 +207,6 @@ class StreamConfig:
             if wanted:
                 found[length] = wanted
         return found
-
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    return math.isfinite(value)
-
-
-def _whole_numbers(name: str, given: object) -> tuple[int, ...]:
-    values = list(given) if np.iterable(given) else []
-    if not values or not all(is_whole(value) and value >= 1 for value in values):
-        raise ValueError(f"{name}: {given!r}; expected some whole numbers of at least 1")
-    return tuple(int(value) for value in values)
-
-
-def _as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
-    """The key of a seed, or the key itself; ValueError for anything else."""
-    if isinstance(key, int | np.integer):
-        return root_key(key)
-    if is_key(key):
-        if key.shape == ():
-            return as_threefry(key)
-        raise ValueError(f"key: keys of shape {key.shape}; expected one key")
-    raise ValueError(f"key: {key!r}; expected a seed in [0, 2**32) or a jax.random.key")
 
 
 def _target_rows(systems: Systems, names: Sequence[str] | None) -> np.ndarray:

@@ -15,7 +15,7 @@ from jax.sharding import Sharding
 from .._types import Array, Bool, Float
 from .._xla import apart, at, floor_divide
 from .events import SHAPES, profiles
-from .responses import ActiveResponse, gain_and_shift
+from .responses import ActiveResponse, gain_and_shift, moved
 from .spec import Bucket, TaskSpec, per_event
 from .systems import LEFT_PADDING, Systems
 
@@ -125,8 +125,7 @@ def future_position(spec: TaskSpec) -> tuple[Array, Array]:
 
 def respond(response: ActiveResponse, settings: Settings, position: Array, y: Array) -> Array:
     """The target where the event at `position` holds, from its intervention-free value y."""
-    moved = at(settings.gain, position) * y + at(settings.shift, position)
-    return jnp.clip(moved, response.clip_low, response.clip_high)
+    return moved(response, at(settings.gain, position), at(settings.shift, position), y)
 
 
 def baseline_windows(spec: TaskSpec, systems: Systems) -> tuple[Array, Array]:

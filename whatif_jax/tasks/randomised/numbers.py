@@ -1,0 +1,95 @@
+"""The random numbers of one task, drawn in one call, each named by what it decides.
+
+A number depends on the key, its name, its event and its covariate alone, so that padding, or one
+more event or covariate, changes none of the others.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._types import Array, PRNGKeyArray
+from ..keys import uniform_shares
+
+__all__ = ["Numbers", "between", "chosen", "draw_numbers", "log_between"]
+
+Numbers = dict[str, Array]
+
+OF_TASK = (
+    "k", "novel", "n_events", "length", "prefix", "end", "irregular", "unequal", "one_shape",
+    "one_way", "way", "together", "same_dose", "replayed", "raising",
+    "additive", "undamped", "damping", "floor", "offset", "offset_scale", "offset_exponent",
+    "overhead", "overhead_slope", "overhead_sign",
+    "irrelevant_share", "follower", "amplitude", "room", "limits",
+    "lag", "decay", "change", "noise_amount", "single", "wander_amount",
+)  # fmt: skip
+OF_COVARIATE = (
+    "base", "direct", "shape", "span", "novel_factor", "form", "size", "second_size", "exponent",
+    "coefficient", "acts", "weight", "bound", "irrelevant", "strength", "shift", "shift_step",
+    "slow", "slow_phase", "fast", "fast_phase",
+)  # fmt: skip
+OF_EVENT = ("up", "event_length", "spare")
+OF_BOTH = ("dose", "alone")
+SEVERAL = {"hard_cases": 16, "spans": 6}
+MOST = 64  # covariates, events: counters of one name lie that far apart
+
+_KIND = {
+    name: number
+    for number, name in enumerate((*OF_TASK, *OF_COVARIATE, *OF_EVENT, *OF_BOTH, *SEVERAL))
+}
+
+
+def shapes_of(k: int, events: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every number for K covariates and E events."""
+    return {
+        **dict.fromkeys(OF_TASK, ()),
+        **dict.fromkeys(OF_COVARIATE, (k,)),
+        **dict.fromkeys(OF_EVENT, (events,)),
+        **dict.fromkeys(OF_BOTH, (events, k)),
+        **{name: (count,) for name, count in SEVERAL.items()},
+    }
+
+
+def draw_numbers(key: PRNGKeyArray, k: int, events: int) -> Numbers:
+    """All numbers of one task by name, uniform in [0, 1); threefry2x32 key."""
+    shapes = shapes_of(k, events)
+    high, low = [], []
+    for name, shape in shapes.items():
+        # counters by place in a fixed width, not in the arrays' own
+        index = np.zeros(shape, np.uint32)
+        for axis, size in enumerate(shape):
+            along = np.arange(size, dtype=np.uint32).reshape(
+                [-1 if other == axis else 1 for other in range(len(shape))]
+            )
+            index = index * np.uint32(MOST) + along
+        low.append(index.ravel())
+        high.append(np.full(index.size, _KIND[name], np.uint32))
+    flat = uniform_shares(
+        key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low))
+    )
+    found, at = {}, 0
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        found[name] = flat[at : at + size].reshape(shape)
+        at += size
+    return found
+
+
+def between(share: Array, ends: tuple[float, float]) -> Array:
+    """Uniform between two ends."""
+    low, high = ends
+    return low + (high - low) * share
+
+
+def log_between(share: Array, ends: tuple[float, float]) -> Array:
+    """Log-uniform between two ends above 0."""
+    low, high = (float(np.log(end)) for end in ends)
+    return jnp.exp(low + (high - low) * share)
+
+
+def chosen(share: Array, table: dict, names: tuple[str, ...]) -> Array:
+    """Number of a kind in `names`, drawn by a table of shares."""
+    weights = np.array([table.get(name, 0.0) for name in names])
+    ends = np.cumsum(weights / weights.sum())
+    last = int(np.flatnonzero(weights)[-1])
+    index = sum((share >= float(np.float32(end))).astype(jnp.int32) for end in ends[:-1])
+    return jnp.minimum(index, last)
