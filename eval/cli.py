@@ -255,7 +255,7 @@ def stream(
 
 @app.command("list")
 def list_runs(results: Results = Path("results")) -> None:
-    """Name the forecasters, what they were trained on and whether they can be made; and the runs."""
+    """Name the forecasters, what they were trained on, whether they can be made; and the runs."""
     from .forecasters import FORECASTERS, declared_of, needs
 
     for name in FORECASTERS:

@@ -55,9 +55,9 @@ STEP_SECONDS = 3600.0  # a drawn series has no clock
 CASES_TEXT = (
     "Skill against naive under wQL, in percent, on tasks of the randomised stream, the same for "
     "all: `all` has the hard cases at the prior's shares, `none` has none of them, each other "
-    "column has that one in every task. Where values of a history are missing, forecasters that do not "
-    "take missing values get the last value seen in their place. A forecaster trained on `randomised` "
-    "has seen tasks of the same prior, though none of these."
+    "column has that one in every task. Where values of a history are missing, forecasters that "
+    "do not take missing values get the last value seen in their place. A forecaster trained on "
+    "`randomised` has seen tasks of the same prior, though none of these."
 )
 
 
@@ -149,8 +149,8 @@ def stream_tasks(stream: Stream, count: int, *, most: int = 64) -> Iterator[Task
                 yield _joined(waiting.pop(key), most)
         if number == count:
             break
-    for key in sorted(waiting):
-        yield _joined(waiting[key], most)
+    for _, rest in sorted(waiting.items(), key=lambda item: item[0]):
+        yield _joined(rest, most)
 
 
 def _row(fields: Fields, row: int) -> Fields:

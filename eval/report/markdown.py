@@ -134,8 +134,8 @@ def _paper(table: Table) -> str:
     ]  # fmt: skip
     return (
         "## Paper and ours\n\nPercent; the difference is in percentage points. The paper's "
-        "equations are lost and its simulator runs are not ours, so the levels differ, by up to tens of "
-        "points; rankings and trends are what can be compared.\n\n" + grid(head, rows)
+        "equations are lost and its simulator runs are not ours, so the levels differ, by up to "
+        "tens of points; rankings and trends are what can be compared.\n\n" + grid(head, rows)
     )
 
 

@@ -115,8 +115,8 @@ def coverage_table(comparison: Comparison) -> Table | None:
         "Shares of the steps of a task, mean over tasks. A calibrated model shows in each column "
         "the number at its head: less says that its quantiles lie too low, more that they lie too "
         "high; more at low levels and less at high ones, that they lie too close together. "
-        "Interval holds: above the 10 % and not above the 90 % quantile. Deviation: from the levels, whatever "
-        "the sign."
+        "Interval holds: above the 10 % and not above the 90 % quantile. Deviation: from the "
+        "levels, whatever the sign."
         + (f" Point forecasts, which have no quantiles: {', '.join(points)}." if points else "")
     )
     return Table("coverage", "Quantile coverage", columns, frame, note)
