@@ -135,7 +135,7 @@ def test_a_package_that_is_missing_is_listed_with_its_extra(monkeypatch, tmp_pat
             said,
             re.M,
         )
-    assert "naive\n" in said and "is no folder" in said
+    assert "naive                    trained on: nothing\n" in said and "is no folder" in said
 
 
 def test_own_factories_take_settings_by_name():
