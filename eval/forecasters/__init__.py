@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whatif_jax.evaluation.forecaster import Forecaster
 
-__all__ = ["FORECASTERS", "NEEDS", "PAIRED_FEATURES", "make_forecaster", "needs", "takes"]
+__all__ = [
+    "FORECASTERS",
+    "NEEDS",
+    "PAIRED_FEATURES",
+    "TRAINED_ON",
+    "declared_of",
+    "make_forecaster",
+    "needs",
+    "takes",
+]
 
 # Suffix of a tuned variant's name -> its features, in the order of the paper's rows.
 PAIRED_FEATURES: dict[str, tuple[str, ...]] = {
@@ -72,6 +81,21 @@ NEEDS: dict[str, tuple[str, str]] = {
     "fracast": ("fracast", "fracast"),
     "llm": ("litellm", "llm"),
 }
+
+
+# What a forecaster declares as its `trained_on`, so that listing them imports nothing.
+TRAINED_ON: dict[str, str] = {
+    **dict.fromkeys(("naive", "linear", "ridge", "xgboost"), "nothing"),
+    **dict.fromkeys(
+        ("chronos-2", "timesfm-3", "tirex-2", "tabpfn-ts", "t0", "timestral", "ts-icl", "llm"),
+        "published",  # but for weights from a folder, which may be anyone's
+    ),
+}
+
+
+def declared_of(name: str) -> str:
+    """What a forecaster of the registry was trained on, "unknown" where that is not fixed."""
+    return TRAINED_ON.get(name.partition("-paired-")[0], "unknown")
 
 
 def needs(name: str) -> tuple[str, bool]:
