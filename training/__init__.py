@@ -1,0 +1,1 @@
+"""Train a forecaster on the stream."""
