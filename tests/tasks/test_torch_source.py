@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -70,6 +71,15 @@ def test_tensors_are_the_memory_of_jaxs_arrays_and_keep_it(torch, stream):
         batch_arrays(stream, stream.batch_at(2))
     for name, value in expected(stream, 0).items():
         np.testing.assert_array_equal(tensors[name].numpy(), value)
+
+
+def test_a_tensor_outlives_a_deleted_and_a_donated_array(torch):
+    deleted, donated = jnp.arange(1024.0), jnp.arange(1024.0)
+    tensors = tensors_of({"deleted": deleted, "donated": donated})
+    deleted.delete()
+    jax.jit(lambda value: 0 * value, donate_argnums=0)(donated).block_until_ready()
+    for tensor in tensors.values():
+        np.testing.assert_array_equal(tensor.numpy(), np.arange(1024.0))
 
 
 def test_a_write_reaches_nothing_that_jax_can_read(torch, stream):

@@ -2,6 +2,7 @@
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
 spec, task, verification, keys, draw, stream_config, stream_rows, stream; and inputs, after task.
+For other loaders: stream_arrays, then torch_source and grain_source.
 Beside them, `forked` serves all.
 """
 

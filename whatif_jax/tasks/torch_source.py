@@ -38,9 +38,11 @@ def tensors_of(arrays: Mapping[str, Array], *, host: bool = False) -> dict[str, 
     """Arrays of JAX as tensors, through DLPack.
 
     Nothing is copied on a CPU, nor on a GPU that torch was built for: the tensor is the array's
-    memory, masks included, and keeps it alive when the array is gone. Torch knows no read-only
-    tensors: a write to one is a write to the array. What torch has no device for (a TPU), and what
-    lies on several devices, is copied to the CPU.
+    memory, masks included (DLPack has booleans since 0.8), and stays whole when the array is gone,
+    deleted or donated. Torch knows no read-only tensors: a write to one is a write to the array, so
+    that what JAX will read again is to be copied first. `StreamDataset` hands over arrays that
+    nothing else refers to. What torch has no device for (a TPU), and what lies on several devices,
+    is copied to the CPU.
 
     Args:
         arrays: by name.
