@@ -83,14 +83,14 @@ def tune(
     ] = None,
 ) -> None:
     """Fine-tune Chronos-2 on a stream by its own classes; `eval run` declares what it saw."""
+    if out.exists():
+        raise ValueError(f"--out: {str(out)!r} exists; expected a new folder")
     from eval.forecasters.base import require
     from eval.forecasters.foundation import choose_device
 
     require("chronos", "chronos")
     buckets = [_bucket(text) for text in bucket or ["1024+64"]]
     stream, about = open_stream(split, left_out, seed, batch_size, buckets)
-    if out.exists():
-        raise ValueError(f"--out: {str(out)!r} exists; expected a new folder")
     from .chronos2_tuning import TuningConfig, fine_tune
 
     with compilation_said(True):
