@@ -137,7 +137,8 @@ class StreamDataset(IterableDataset):
         share, stride = self.rank + worker * self.world_size, workers * self.world_size
         end = 2**63 if self.stop is None else self.stop
         host = get_worker_info() is not None
-        ahead, made = None, begin + share
+        ahead: Any = None
+        made = begin + share
         for step in range(made, end, stride):
             batch, ahead = ahead, self.stream.batch_at(step)
             if batch is not None:
