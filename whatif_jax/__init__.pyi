@@ -25,13 +25,20 @@ from .evaluation import (
     Evaluation as Evaluation,
     Forecaster as Forecaster,
     ForecasterError as ForecasterError,
+    ScenarioPaths as ScenarioPaths,
+    ScenarioSearch as ScenarioSearch,
     Scores as Scores,
     check_rows as check_rows,
     evaluate as evaluate,
     evaluate_batch as evaluate_batch,
+    forecast_error as forecast_error,
     per_row as per_row,
+    reach_path as reach_path,
     score as score,
     score_batch as score_batch,
+    search_scenario as search_scenario,
+    stay_above as stay_above,
+    stay_below as stay_below,
 )
 from .plot import plot_task as plot_task
 from .suites import (
@@ -46,6 +53,8 @@ from .tasks import (
     Bucket as Bucket,
     ForecastInputs as ForecastInputs,
     ForkedError as ForkedError,
+    Scenario as Scenario,
+    ScenarioTask as ScenarioTask,
     Sizes as Sizes,
     StreamBatch as StreamBatch,
     StreamError as StreamError,
@@ -63,6 +72,7 @@ from .tasks import (
     sample_spec as sample_spec,
     sample_task as sample_task,
     scale_inputs as scale_inputs,
+    scenario_task as scenario_task,
     verify as verify,
     with_factors as with_factors,
 )

@@ -1,11 +1,15 @@
 """One forecaster over tasks: what it is asked, what it answers, and how that is scored.
 
+Also the search of scenarios, at which its error is largest or a task meets a goal.
+
 References:
     scores.md, beside this file.
 """
 
 from .evaluate import Evaluation, check_rows, evaluate, evaluate_batch
 from .forecaster import BatchInfo, Forecaster, ForecasterError, per_row
+from .objectives import forecast_error, reach_path, stay_above, stay_below
+from .scenario import ScenarioPaths, ScenarioSearch, search_scenario
 from .scoring import LEVELS, METRIC_VERSION, Scores, score, score_batch
 
 __all__ = [
@@ -15,11 +19,18 @@ __all__ = [
     "Evaluation",
     "Forecaster",
     "ForecasterError",
+    "ScenarioPaths",
+    "ScenarioSearch",
     "Scores",
     "check_rows",
     "evaluate",
     "evaluate_batch",
+    "forecast_error",
     "per_row",
+    "reach_path",
     "score",
     "score_batch",
+    "search_scenario",
+    "stay_above",
+    "stay_below",
 ]

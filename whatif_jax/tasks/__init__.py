@@ -1,14 +1,15 @@
 """From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
-spec, task, verification, keys, draw, stream_config, stream_rows, stream, inputs. Beside them, `forked`
-serves all.
+spec, task, verification, keys, draw, stream_config, stream_rows, stream, inputs, scenario. Beside
+them, `forked` serves all.
 """
 
 from .draw import sample_spec, sample_task
 from .forked import ForkedError
 from .inputs import ForecastInputs, inputs_from, inputs_of, scale_inputs
 from .keys import root_key
+from .scenario import Scenario, ScenarioTask, scenario_task
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems
@@ -20,6 +21,8 @@ __all__ = [
     "Bucket",
     "ForecastInputs",
     "ForkedError",
+    "Scenario",
+    "ScenarioTask",
     "Sizes",
     "StreamBatch",
     "StreamError",
@@ -37,6 +40,7 @@ __all__ = [
     "sample_spec",
     "sample_task",
     "scale_inputs",
+    "scenario_task",
     "verify",
     "with_factors",
 ]
