@@ -35,9 +35,7 @@ class ScenarioPaths(eqx.Module):
 
     scenarios: Scenario  # leaves [S, N, ...]
     objectives: Float[Array, "S N"]
-    finite: Bool[
-        Array, " S"
-    ]  # False: an objective or a gradient was not; it stopped there
+    finite: Bool[Array, " S"]  # False: an objective or a gradient was not; it stopped there
     converged: Bool[Array, " S"]
 
 
@@ -65,10 +63,10 @@ def search_scenario(
     """Search the scenario inside bounds at which an objective is smallest, or largest.
 
     Projected gradient in coordinates of unit length, logarithms for factors and steps for onset and
-    width: gradients of unit size to Adam, whose rate falls to 0 along a cosine. The first start is the middle of the
-    bounds, the others are drawn; a start's draw does not depend on how many there are. The best
-    place of any start is returned, not the last. Such a search finds local optima: `paths` shows
-    how many starts agree, and a problem of one or two dimensions is worth a look at a grid.
+    width: gradients of unit size to Adam, whose rate falls to 0 along a cosine. The first start is
+    the middle of the bounds, the others are drawn; a start's draw does not depend on how many there
+    are. The best place of any start is returned, not the last. Such a search finds local optima:
+    `paths` shows how many starts agree, and one or two dimensions are worth a look at a grid.
 
     A start has converged where the last quarter of its steps improved its best objective by no
     more than a thousandth of the range that it met. One that meets an objective or a gradient that

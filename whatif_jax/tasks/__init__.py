@@ -1,8 +1,8 @@
 """From a system to a task: draw numbers, impose responses on a series, check them; and the stream.
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
-spec, task, verification, keys, draw, stream_config, stream_rows, stream, inputs, scenario. Beside
-them, `forked` serves all.
+spec, task, verification, keys, draw, stream_config, stream_rows, stream; and inputs and scenario,
+after task. Beside them, `forked` serves all.
 """
 
 from .draw import sample_spec, sample_task

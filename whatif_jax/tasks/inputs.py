@@ -1,9 +1,9 @@
 """What a forecaster is given, in one layout for streams, suites and other people's arrays.
 
-A stream's `Task` keeps covariates apart in history and future, and a forecaster gets them joined:
-A stream keeps covariates apart in history and future, a forecaster gets them joined: `inputs_of` makes
-the one from the other, `inputs_from` takes a forecaster's arguments, so that a model that was trained
-on the first forecasts from the second. `scale_inputs` takes the units away.
+A stream keeps covariates apart in history and future, a forecaster gets them joined. `inputs_of`
+makes the one from the other and `inputs_from` takes a forecaster's arguments, so that a model that
+was trained on the first forecasts from the second. `scale_inputs` takes the units away.
+
 References:
     Scaling by history, and covariates relative to their base, are ours.
 """
