@@ -140,7 +140,9 @@ def test_shares_are_continuous(onset, width, moved):
         assert np.abs(np.asarray(after) - np.asarray(before)).max() < 5e-3
 
 
-@pytest.mark.parametrize("onset, width, factor", [(1.7, 20.6, 0.8), (10.0, 20.0, 0.8), (10.3, 20.0, 1.0)])
+@pytest.mark.parametrize(
+    "onset, width, factor", [(1.7, 20.6, 0.8), (10.0, 20.0, 0.8), (10.3, 20.0, 1.0)]
+)
 @pytest.mark.parametrize("names", TARGETS[:2], ids=lambda names: names[0])
 def test_gradients_are_central_differences(systems64, names, onset, width, factor):
     """In float64: at real and at whole steps, and at a factor of exactly 1 (relative 1e-5)."""

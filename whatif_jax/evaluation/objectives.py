@@ -47,6 +47,8 @@ def forecast_error(
         raise ValueError(f"levels: {str(levels)[:200]}; expected numbers within (0, 1)")
     if not callable(forecaster):
         raise ValueError(f"forecaster: {str(forecaster)[:80]}; expected a function of inputs")
+    if jax.tree.leaves(forecaster) == [forecaster]:  # a function: no data for jit
+        forecaster = jax.tree_util.Partial(forecaster)
     loss = _relative_loss if relative else _mean_loss
     # the levels are data: another set of as many compiles nothing
     return jax.tree_util.Partial(loss, forecaster, given.astype(np.float32))

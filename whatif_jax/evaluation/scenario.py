@@ -107,7 +107,7 @@ def search_scenario(
     if not isinstance(learning_rate, int | float) or not 0 < learning_rate <= 1:
         raise ValueError(f"learning_rate: {learning_rate!r}; expected a number in (0, 1]")
     box = box_of(bounds, respond)
-    shape = eqx.filter_eval_shape(_value, objective, respond, box, box.place(box.low))
+    shape, _ = eqx.filter_eval_shape(_value, objective, respond, box, box.place(box.low))
     if getattr(shape, "shape", None) != () or not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ValueError(f"objective: {str(shape)[:80]}; expected a real scalar")
     found = _search(
@@ -130,9 +130,11 @@ def search_scenario(
     return found
 
 
-def _value(objective: Objective, respond: Callable, box: Box, place: Array) -> FloatScalar:
+def _value(
+    objective: Objective, respond: Callable, box: Box, place: Array
+) -> tuple[FloatScalar, Scenario]:
     scenario = box.scenario(place)
-    return objective(respond(scenario.factors, scenario.onset, scenario.width), scenario)
+    return objective(respond(scenario.factors, scenario.onset, scenario.width), scenario), scenario
 
 
 def _first_places(key: PRNGKeyArray, starts: int, box: Box) -> Array:
@@ -161,7 +163,7 @@ def _search(
     descend = functools.partial(
         _descend, objective, respond, box, learning_rate, steps=steps, maximize=maximize
     )
-    places, losses, usable = jax.vmap(descend)(_first_places(key, starts, box))
+    scenarios, losses, usable = jax.vmap(descend)(_first_places(key, starts, box))
     held = jnp.where(usable, losses, jnp.inf)
     best = jax.lax.cummin(held, axis=1)
     settling = best[:, -1 - max(steps // LAST, 1)]
@@ -171,7 +173,6 @@ def _search(
     settled = finite & (settling - best[:, -1] <= SETTLED * span)
     winner = jnp.argmin(best[:, -1])
     where = jnp.argmin(held[winner])
-    scenarios = jax.vmap(jax.vmap(box.scenario))(places)
     sign = -1.0 if maximize else 1.0
     return ScenarioSearch(
         scenario=jax.tree.map(lambda leaf: leaf[winner, where], scenarios),
@@ -191,21 +192,21 @@ def _descend(
     *,
     steps: int,
     maximize: bool,
-) -> tuple[Array, Array, Array]:
-    """One start: its places [N, n], losses [N], and where value and gradient are finite [N]."""
+) -> tuple[Scenario, Array, Array]:
+    """One start: its scenarios [N, ...], losses [N], and where value and gradient are finite [N]."""
     import optax
 
     # Every gradient is made as large as any other: a penalty's, a thousand times that of what it
     # guards, would else be remembered long after it is gone, and the search would stand still.
     adam = optax.scale_by_adam(b2=FORGETS)
 
-    def loss(place: Array) -> Array:
-        value = _value(objective, respond, box, place)
-        return -value if maximize else value
+    def loss(place: Array) -> tuple[Array, Scenario]:
+        value, scenario = _value(objective, respond, box, place)
+        return -value if maximize else value, scenario
 
     def step(carry: tuple, count: Array) -> tuple[tuple, tuple]:
         place, state, going = carry
-        value, slope = jax.value_and_grad(loss)(place)
+        (value, scenario), slope = jax.value_and_grad(loss, has_aux=True)(place)
         usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
         slope = jnp.where(usable, slope, 0.0)
         largest = jnp.max(jnp.abs(slope))
@@ -216,7 +217,7 @@ def _descend(
         moved = optax.projections.projection_box(place - rate * ahead, 0.0, 1.0)
         going &= usable
         after = (jnp.where(going, moved, place), state, going)
-        return after, (place, value, usable)
+        return after, (scenario, value, usable)
 
     carry = (first, adam.init(first), jnp.ones((), bool))
     _, path = jax.lax.scan(step, carry, jnp.arange(steps + 1, dtype=jnp.int32))
