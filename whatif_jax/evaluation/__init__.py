@@ -1,5 +1,7 @@
 """One forecaster over tasks: what it is asked, what it answers, and how that is scored.
 
+Also the search of scenarios, at which its error is largest or a task meets a goal.
+
 References:
     scores.md, beside this file.
 """
@@ -8,6 +10,8 @@ from .declaration import TRAINED_ON, Declaration, DeclarationError, declaration_
 from .evaluate import Evaluation, check_rows, evaluate, evaluate_batch
 from .forecaster import BatchInfo, Forecaster, ForecasterError, per_row
 from .quantile_loss import quantile_loss
+from .objectives import forecast_error, reach_path, stay_above, stay_below
+from .scenario import ScenarioPaths, ScenarioSearch, search_scenario
 from .scoring import LEVELS, METRIC_VERSION, Scores, score, score_batch
 from .trained import TrainedForecaster
 
@@ -21,14 +25,21 @@ __all__ = [
     "Evaluation",
     "Forecaster",
     "ForecasterError",
+    "ScenarioPaths",
+    "ScenarioSearch",
     "Scores",
     "TrainedForecaster",
     "check_rows",
     "declaration_of",
     "evaluate",
     "evaluate_batch",
+    "forecast_error",
     "per_row",
     "quantile_loss",
+    "reach_path",
     "score",
     "score_batch",
+    "search_scenario",
+    "stay_above",
+    "stay_below",
 ]

@@ -2,14 +2,15 @@
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
 spec, task, verification, keys, draw, stream_fields, stream_config, stream_rows, stream, the package
-`randomised`, training_stream; and inputs, after task. For other loaders: stream_arrays, then
-torch_source and grain_source. Beside them, `forked` serves all.
+`randomised`, training_stream; and inputs and scenario, after task. For other loaders: stream_arrays,
+then torch_source and grain_source. Beside them, `forked` serves all.
 """
 
 from .draw import sample_spec, sample_task
 from .forked import ForkedError
 from .inputs import ForecastInputs, inputs_from, inputs_of, scale_inputs
 from .keys import root_key
+<<<<<<< HEAD
 from .randomised import (
     HARD_CASES,
     Prior,
@@ -18,6 +19,9 @@ from .randomised import (
     load_prior,
     load_training_series,
 )
+=======
+from .scenario import Scenario, ScenarioTask, scenario_task
+>>>>>>> scenario
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems
@@ -32,9 +36,14 @@ __all__ = [
     "Bucket",
     "ForecastInputs",
     "ForkedError",
+<<<<<<< HEAD
     "Prior",
     "RandomisedBatch",
     "RandomisedStream",
+=======
+    "Scenario",
+    "ScenarioTask",
+>>>>>>> scenario
     "Sizes",
     "StreamBatch",
     "StreamError",
@@ -54,7 +63,11 @@ __all__ = [
     "sample_spec",
     "sample_task",
     "scale_inputs",
+<<<<<<< HEAD
     "training_stream",
+=======
+    "scenario_task",
+>>>>>>> scenario
     "verify",
     "with_factors",
 ]
