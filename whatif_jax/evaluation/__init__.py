@@ -9,8 +9,8 @@ References:
 from .declaration import TRAINED_ON, Declaration, DeclarationError, declaration_of
 from .evaluate import Evaluation, check_rows, evaluate, evaluate_batch
 from .forecaster import BatchInfo, Forecaster, ForecasterError, per_row
-from .quantile_loss import quantile_loss
 from .objectives import forecast_error, reach_path, stay_above, stay_below
+from .quantile_loss import quantile_loss
 from .scenario import ScenarioPaths, ScenarioSearch, search_scenario
 from .scoring import LEVELS, METRIC_VERSION, Scores, score, score_batch
 from .trained import TrainedForecaster

@@ -10,7 +10,6 @@ from .draw import sample_spec, sample_task
 from .forked import ForkedError
 from .inputs import ForecastInputs, inputs_from, inputs_of, scale_inputs
 from .keys import root_key
-<<<<<<< HEAD
 from .randomised import (
     HARD_CASES,
     Prior,
@@ -19,9 +18,7 @@ from .randomised import (
     load_prior,
     load_training_series,
 )
-=======
 from .scenario import Scenario, ScenarioTask, scenario_task
->>>>>>> scenario
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems
@@ -36,14 +33,11 @@ __all__ = [
     "Bucket",
     "ForecastInputs",
     "ForkedError",
-<<<<<<< HEAD
     "Prior",
     "RandomisedBatch",
     "RandomisedStream",
-=======
     "Scenario",
     "ScenarioTask",
->>>>>>> scenario
     "Sizes",
     "StreamBatch",
     "StreamError",
@@ -63,11 +57,8 @@ __all__ = [
     "sample_spec",
     "sample_task",
     "scale_inputs",
-<<<<<<< HEAD
-    "training_stream",
-=======
     "scenario_task",
->>>>>>> scenario
+    "training_stream",
     "verify",
     "with_factors",
 ]
