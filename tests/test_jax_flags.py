@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from whatif_jax import (
+    RandomisedStream,
     TaskStream,
     bootstrap,
     error_table,
@@ -45,6 +46,12 @@ def a_stream_batch():
         shapes=["bell", "ramp", "half_sine"], factor_range=(0.2, 5.0),
     )  # fmt: skip
     return stream.check(stream.batch_at(3))
+
+
+def a_randomised_batch():
+    stream = RandomisedStream(key=0, batch_size=16, buckets=[(256, 32)])
+    batch = stream.check(stream.batch_at(3))
+    return batch.task, batch.drawn.events, batch.hard_cases
 
 
 def a_suite_batch():
@@ -87,7 +94,15 @@ def an_export():
         return {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in files}
 
 
-MAKERS = (an_export, a_stream_batch, a_suite_batch, a_task, an_evaluation, a_gradient)
+MAKERS = (
+    an_export,
+    a_stream_batch,
+    a_randomised_batch,
+    a_suite_batch,
+    a_task,
+    an_evaluation,
+    a_gradient,
+)
 
 
 @pytest.fixture(scope="module")

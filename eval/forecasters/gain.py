@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from whatif_jax import BatchInfo, Forecaster, forecaster_identity
+from whatif_jax import BatchInfo, Forecaster
 from whatif_jax._types import Array
+from whatif_jax.evaluation.forecaster import forecaster_identity
 from whatif_jax.tasks.inputs import ForecastInputs, inputs_from
 
 from .scaling import WIDTH, ScalingFit, fit_scaling, respond
@@ -29,10 +30,9 @@ MEDIAN = 0.5
 SAME_LEVEL = 1e-6
 
 
-@functools.partial(jax.jit, static_argnames="horizon")
-def _fit(history: Array, covariates: Array, horizon: int) -> tuple[ScalingFit, Array]:
+@jax.jit
+def _fit(inputs: ForecastInputs) -> tuple[ScalingFit, Array]:
     """Fits of the rows of a batch, and their histories without events [B, T]."""
-    inputs = inputs_from(history, covariates, horizon, width=WIDTH)
 
     def one(row: ForecastInputs) -> tuple[ScalingFit, Array]:
         fit = fit_scaling(row)
@@ -83,7 +83,9 @@ class WithGain:
             levels: Q wanted quantile levels.
             info: of the rows; given where `wants_info`, and only there.
         """
-        fit, without = _fit(jnp.asarray(history), jnp.asarray(covariates), horizon)
+        fit, without = _fit(
+            inputs_from(jnp.asarray(history), jnp.asarray(covariates), horizon, width=WIDTH)
+        )
         base = np.repeat(np.asarray(covariates)[:, :1], covariates.shape[1], axis=1)
         asked = tuple(sorted({*map(float, levels), MEDIAN}))
         on_device = getattr(self.forecaster, "on_device", False)

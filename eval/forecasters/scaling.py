@@ -128,14 +128,11 @@ def scaling_quantiles(fit: ScalingFit, levels: Float[Array, " Q"]) -> Float[Arra
     return respond(fit, free[:, :-1], free[:, -1], levels)
 
 
-@functools.partial(jax.jit, static_argnames=("horizon", "levels", "together"))
-def _forecast(
-    history: Array, covariates: Array, horizon: int, levels: tuple[float, ...], together: int
-) -> Array:
-    inputs = inputs_from(history, covariates, horizon, width=WIDTH)
+@functools.partial(jax.jit, static_argnames=("levels", "together"))
+def _forecast(inputs: ForecastInputs, levels: tuple[float, ...], together: int) -> Array:
 
     def one(row: ForecastInputs) -> Array:
-        return scaling_quantiles(fit_scaling(row), jnp.asarray(levels, history.dtype))
+        return scaling_quantiles(fit_scaling(row), jnp.asarray(levels, row.history.dtype))
 
     return jax.lax.map(one, inputs, batch_size=together)
 
@@ -154,11 +151,9 @@ class Scaling:
         self, history: Array, covariates: Array, horizon: int, levels: Sequence[float]
     ) -> Array:
         """Quantiles [B, H, Q] in the target's unit."""
-        extra = WIDTH - covariates.shape[-1]
-        if extra < 0:
-            raise ValueError(f"covariates: {covariates.shape[-1]}; expected at most {WIDTH}")
+        inputs = inputs_from(history, covariates, horizon, width=WIDTH)
         together = 4 if is_on_cpu(history) else 64
-        return _forecast(history, covariates, horizon, tuple(map(float, levels)), together)
+        return _forecast(inputs, tuple(map(float, levels)), together)
 
 
 def make() -> Scaling:

@@ -134,9 +134,10 @@ def test_a_path_is_reached_as_the_grid_reaches_it(tasks, system, k):
 def test_a_limit_is_held_by_the_smallest_change(tasks, system, k):
     """Within 1 % of the grid's smallest change that holds it, and nearly held itself."""
     task = tasks[system, k]
-    share, usual = 0.3, np.asarray(task.task.future_baseline)
-    limit = level(task, share)
-    rises = limit > usual.mean()
+    share, usual = 0.2, np.asarray(task.task.future_baseline)
+    limit = usual.copy()  # in the middle alone, which the edges of a bell could not hold
+    limit[16:48] = level(task, share)
+    rises = limit[32] > usual.mean()
     objective = (stay_above if rises else stay_below)(limit)
     found = search_scenario(objective, task, {"factors": FACTORS}, key=root_key(0), steps=400)
     grid = by_grid(objective, task, k=k, size=801 if k == 1 else 121)
@@ -144,9 +145,8 @@ def test_a_limit_is_held_by_the_smallest_change(tasks, system, k):
     made = np.asarray(task(found.scenario.factors, *whole()).future)
     over = (limit - made if rises else made - limit).max()
     needed = (limit - usual if rises else usual - limit).max()
-    if grid.min() < 3:  # a change holds it at all
-        assert over <= 0.02 * needed
-        assert 0 < change_of(found.scenario) <= found.objective + 1e-6
+    assert over <= 0.02 * needed
+    assert 0 < change_of(found.scenario) <= found.objective + 1e-6
 
 
 @pytest.mark.parametrize("system", TASKS)
@@ -219,7 +219,7 @@ def test_what_is_not_finite_never_wins():
 
     def edge(value, scenario):
         """Its value is finite everywhere, its gradient not below 1."""
-        return value + 0.0 * jnp.where(value < 1.0, jnp.sqrt(jax.nn.relu(value - 1.0)), 0.0)
+        return value + 0.0 * jnp.sqrt(jnp.where(value < 1.0, 0.0 * value, 1.0))
 
     bounds = {"factors": (0.1, 20.0), "onset": (0, 0), "width": (1, 1)}
     for objective in (root, edge):

@@ -193,7 +193,7 @@ def _descend(
     steps: int,
     maximize: bool,
 ) -> tuple[Scenario, Array, Array]:
-    """One start: its scenarios [N, ...], losses [N], and where value and gradient are finite [N]."""
+    """One start: its scenarios [N, ...], losses [N], where value and slope are finite [N]."""
     import optax
 
     # Every gradient is made as large as any other: a penalty's, a thousand times that of what it

@@ -103,7 +103,7 @@ def make_task(
     task_key, series_key, steps_key = (
         jax.random.fold_in(key, kind) for kind in (OF_TASK, OF_SERIES, OF_STEPS)
     )
-    numbers = apart(choices.true, lambda: draw_numbers(task_key, covariates, most))
+    numbers = draw_numbers(task_key, covariates, most, choices.true)
     y = apart(choices.true, lambda: baseline_series(series_key, steps, pool, prior))
 
     def drawn_and_cases() -> tuple[Drawn, HardCases, Array]:

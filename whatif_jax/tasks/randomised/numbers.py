@@ -7,7 +7,8 @@ more event or covariate, changes none of the others.
 import jax.numpy as jnp
 import numpy as np
 
-from ..._types import Array, PRNGKeyArray
+from ..._types import Array, BoolScalar, PRNGKeyArray
+from ..._xla import apart
 from ..keys import uniform_shares
 
 __all__ = ["Numbers", "between", "chosen", "draw_numbers", "log_between"]
@@ -49,8 +50,8 @@ def shapes_of(k: int, events: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def draw_numbers(key: PRNGKeyArray, k: int, events: int) -> Numbers:
-    """All numbers of one task by name, uniform in [0, 1); threefry2x32 key."""
+def draw_numbers(key: PRNGKeyArray, k: int, events: int, true: BoolScalar) -> Numbers:
+    """All numbers of one task by name, uniform in [0, 1); threefry2x32 key, `true` for `apart`."""
     shapes = shapes_of(k, events)
     high, low = [], []
     for name, shape in shapes.items():
@@ -63,7 +64,8 @@ def draw_numbers(key: PRNGKeyArray, k: int, events: int) -> Numbers:
             index = index * np.uint32(MOST) + along
         low.append(index.ravel())
         high.append(np.full(index.size, _KIND[name], np.uint32))
-    flat = uniform_shares(key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low)))
+    counters = jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low))
+    flat = apart(true, lambda: uniform_shares(key, *counters))
     found, at = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))
