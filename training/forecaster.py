@@ -117,6 +117,7 @@ def load_forecaster(folder: str | Path) -> TrainedForecaster:
         settings=settings,
         training={**declared, "record": record.model_dump(mode="json")},
         levels=record.levels,
+        informed=getattr(like, "informed", False),
     )
 
 

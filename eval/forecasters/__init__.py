@@ -85,9 +85,12 @@ NEEDS: dict[str, tuple[str, str]] = {
 
 # What a forecaster declares as its `trained_on`, so that listing them imports nothing.
 TRAINED_ON: dict[str, str] = {
-    **dict.fromkeys(("naive", "linear", "ridge", "xgboost"), "nothing"),
+    **dict.fromkeys(("naive", "linear", "ridge", "xgboost", "scaling"), "nothing"),
     **dict.fromkeys(
-        ("chronos-2", "timesfm-3", "tirex-2", "tabpfn-ts", "t0", "timestral", "ts-icl", "llm"),
+        (
+            *("chronos-2", "timesfm-3", "tirex-2", "tabpfn-ts", "t0", "timestral", "ts-icl"),
+            *("fracast", "llm"),
+        ),
         "published",  # but for weights from a folder, which may be anyone's
     ),
 }
@@ -95,7 +98,7 @@ TRAINED_ON: dict[str, str] = {
 
 def declared_of(name: str) -> str:
     """What a forecaster of the registry was trained on, "unknown" where that is not fixed."""
-    return TRAINED_ON.get(name.partition("-paired-")[0], "unknown")
+    return TRAINED_ON.get(name.partition("-paired-")[0].removesuffix(GAIN), "unknown")
 
 
 def needs(name: str) -> tuple[str, bool]:

@@ -6,6 +6,8 @@ will be set). What the model gives for a segment mixes candidate forecasts, scal
 and spreads quantiles around them; without training it is the closed form itself.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -35,6 +37,10 @@ class EventModel(eqx.Module):
     norm: eqx.nn.LayerNorm
     leave: eqx.nn.Linear
     with_gain: bool = eqx.field(static=True)
+    informed: ClassVar[str] = (
+        "it begins with fits that know that responses are smooth, vanish at base and resemble power "
+        "laws, so its number measures the suite as much as itself"
+    )
 
     def __init__(
         self, width: int, heads: int, depth: int, *, with_gain: bool = True, key: PRNGKeyArray

@@ -33,10 +33,13 @@ class TrainedForecaster:
         training: what it declares of its training, as JSON values; it changes no number.
         levels: the model's own, one a column of its answer; other levels asked for are
             interpolated between them.
+        informed: whether it was made knowing what the suite's responses are like, or one line that
+            says what it knows.
     """
 
     on_device = True
     fixed_batch = True
+    takes_missing = True
 
     def __init__(
         self,
@@ -48,7 +51,9 @@ class TrainedForecaster:
         settings: Mapping[str, Any] | None = None,
         training: Mapping[str, Any] | None = None,
         levels: Sequence[float] = LEVELS,
+        informed: bool | str = False,
     ):
+        self.informed = informed
         self.name, self.version, self.trained_on = name, version, trained_on
         self.settings, self.training = dict(settings or {}), dict(training or {})
         self.levels = tuple(float(level) for level in levels)
