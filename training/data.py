@@ -70,7 +70,7 @@ def open_stream(
 def described(stream: Any) -> dict[str, Any]:
     """What a stream draws from, as JSON values: a run goes on with the same alone."""
     prior = getattr(stream, "prior", None)
-    about = getattr(stream, "describe", dict)()
+    about: dict[str, Any] = dict(getattr(stream, "describe", dict)())
     about["prior"] = "catalog" if prior is None else str(prior.version)
     return json.loads(json.dumps(about))
 

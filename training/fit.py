@@ -12,6 +12,7 @@ however, goes on as if it had not been.
 """
 
 import contextlib
+import shlex
 import time
 from pathlib import Path
 
@@ -149,13 +150,14 @@ def rows_of_devices() -> NamedSharding | None:
 def checked(report: StepReport, step: int, folder: Path) -> StepReport:
     """The report of a step; NonFiniteLossError where it is none to go on from."""
     rows = np.flatnonzero(~np.isfinite(report.losses)).tolist()
-    if rows or not np.isfinite(report.gradient_norm):
-        what, where = ("loss", f" --rows {','.join(map(str, rows))}") if rows else ("gradient", "")
-        raise NonFiniteLossError(
-            f"{what}: not finite at step {step}, rows {rows or 'unknown'} of the batch; nothing of "
-            f"it is saved; see it: python -m training rows {folder} --step {step}{where}"
-        )
-    return report
+    if not rows and np.isfinite(report.gradient_norm) and report.finite:
+        return report
+    what = "loss" if rows else "parameters" if np.isfinite(report.gradient_norm) else "gradient"
+    where = f" --rows {','.join(map(str, rows))}" if rows else ""
+    raise NonFiniteLossError(
+        f"{what}: not finite at step {step}, rows {rows or 'unknown'} of the batch; nothing of it "
+        f"is saved; see it: python -m training rows {shlex.quote(str(folder))} --step {step}{where}"
+    )
 
 
 def write_config(config: FitConfig, folder: Path) -> None:

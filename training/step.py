@@ -10,7 +10,7 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from whatif_jax import LEVELS, ForecastInputs, Task, inputs_of, quantile_loss, scale_inputs
-from whatif_jax._types import Array, Bool, Float, FloatScalar
+from whatif_jax._types import Array, Bool, BoolScalar, Float, FloatScalar
 
 from .config import FitConfig
 
@@ -35,6 +35,7 @@ class StepReport(eqx.Module):
     loss: FloatScalar  # their mean
     learning_rate: FloatScalar
     gradient_norm: FloatScalar  # before clipping
+    finite: BoolScalar  # whether the parameters it made are
 
 
 def loss_scale(
@@ -133,7 +134,9 @@ def make_step(
         count = state.steps.astype(jnp.float32)
         decay = jnp.minimum(jnp.float32(config.averaging), (1.0 + count) / (10.0 + count))
         average = optax.incremental_update(parameters, state.average, 1.0 - decay)
-        report = StepReport(losses, loss, rate, optax.tree.norm(gradient))
+        finite = jax.tree.map(lambda leaf: jnp.all(jnp.isfinite(leaf)), parameters)
+        whole = jnp.all(jnp.stack(jax.tree.leaves(finite)))
+        report = StepReport(losses, loss, rate, optax.tree.norm(gradient), whole)
         return TrainState(parameters, kept, average, state.steps + jnp.int32(1)), report
 
     if sharding is None:

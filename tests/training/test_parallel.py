@@ -3,6 +3,7 @@
 import socket
 
 import numpy as np
+import pytest
 
 from tests.training.training_helpers import finished, rows_of, start_fit
 
@@ -21,6 +22,7 @@ def test_two_devices_train_as_one(whole_run, tmp_path):
     assert_same_run(tmp_path / "run", whole_run)
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one_on_the_union_of_their_rows(whole_run, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))

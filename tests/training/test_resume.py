@@ -1,9 +1,15 @@
 """Runs that are stopped in every way go on as if they had not been. Real processes."""
 
 import signal
+import subprocess
+import sys
 import time
 
-from tests.training.training_helpers import finished, rows_of, start_fit
+import numpy as np
+import pytest
+
+from tests.training.training_helpers import ROOT, finished, rows_of, start_fit, tiny
+from training.checkpoint import Checkpoints
 
 
 def wait_for(process, reached):
@@ -15,6 +21,7 @@ def wait_for(process, reached):
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 def test_a_run_stopped_in_every_way_has_the_losses_of_one_never_stopped(whole_run, tmp_path):
     """Bit for bit: in the first compile, between steps, in an evaluation, and by SIGTERM."""
     run = tmp_path / "run"
@@ -53,11 +60,6 @@ def test_a_run_stopped_in_every_way_has_the_losses_of_one_never_stopped(whole_ru
 
 def test_a_checkpoint_cut_short_is_never_offered(tmp_path):
     """A process kills itself as soon as the half-written checkpoint appears."""
-    import subprocess
-    import sys
-
-    from tests.training.training_helpers import ROOT
-
     code = f"""
 import os, pathlib, signal, threading, time
 import jax, numpy as np
@@ -80,11 +82,6 @@ with Checkpoints(place, tiny(), {{}}) as checkpoints:
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     left = [path.name for path in (tmp_path / "checkpoints" / "latest").iterdir()]
     assert any(name.startswith("2") and name != "2" for name in left), left
-
-    import numpy as np
-
-    from tests.training.training_helpers import tiny
-    from training.checkpoint import Checkpoints
 
     with Checkpoints(tmp_path, tiny(), {}) as checkpoints:
         found = checkpoints.restore("latest", {"w": np.zeros(4_000_000, np.float32)})

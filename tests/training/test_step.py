@@ -8,8 +8,10 @@ import optax
 import pytest
 
 from tests.training.training_helpers import tiny
+from training.fit import checked
 from training.stand_in import make_model
 from training.step import loss_scale, make_losses, make_step, start
+from training.stopping import NonFiniteLossError
 from whatif_jax import Task, inputs_of, root_key
 
 B, C, H, K = 4, 32, 8, 2
@@ -75,9 +77,10 @@ def test_a_history_of_zeros_has_a_finite_loss():
 def test_parameters_optimiser_and_average_stay_float32(precision):
     config, state, static = begun(precision=precision)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        state, report = make_step(static, config)(state, tasks(), np.float32(0.5))
+        make_losses(static, config)(state.parameters, tasks())  # optax itself is not that strict
+    state, report = make_step(static, config)(state, tasks(), np.float32(0.5))
     leaves = jax.tree.leaves((state, report))
-    assert {str(leaf.dtype) for leaf in leaves} == {"float32", "int32"}
+    assert {str(leaf.dtype) for leaf in leaves} == {"float32", "int32", "bool"}
     assert np.all(np.isfinite(report.losses))
 
 
@@ -110,3 +113,22 @@ def test_a_step_is_adamw_with_clipping_and_an_average():
         np.testing.assert_allclose(getattr(after.parameters, name), expected, rtol=1e-4, atol=1e-6)
         average = 0.1 * old + 0.9 * expected  # the first decay is 1 / 10
         np.testing.assert_allclose(getattr(after.average, name), average, rtol=1e-4, atol=1e-6)
+
+
+def test_parameters_that_overflow_end_a_run_before_their_loss_does(tmp_path):
+    config, state, static = begun(learning_rate=1e30, weight_decay=1.0)
+    step = make_step(static, config)
+    state, first = step(state, tasks(), np.float32(0.0))
+    checked(first, 0, tmp_path)
+    state, second = step(state, tasks(), np.float32(0.1))
+    assert np.all(np.isfinite(second.losses))
+    with pytest.raises(NonFiniteLossError, match="parameters: not finite at step 1, rows unknown"):
+        checked(second, 1, tmp_path)
+
+
+def test_a_gradient_that_is_not_finite_is_no_step(tmp_path):
+    config, state, static = begun()
+    _, report = make_step(static, config)(state, tasks(), np.float32(0.0))
+    bad = eqx.tree_at(lambda found: found.gradient_norm, report, jnp.float32(np.inf))
+    with pytest.raises(NonFiniteLossError, match="gradient: not finite at step 7"):
+        checked(bad, 7, tmp_path)
