@@ -17,6 +17,10 @@ from .config import FitConfig
 __all__ = ["StepReport", "TrainState", "loss_scale", "make_losses", "make_step", "start"]
 
 
+LARGE_LOSS = 8.0  # of a task; from about here on its logarithm counts
+SMALLEST_LOSS = 0.003  # relative; errors below it count as alike
+
+
 class TrainState(eqx.Module):
     """What a step changes. All of it is float32, whatever the computation is in."""
 
@@ -56,20 +60,34 @@ def loss_scale(
     return jnp.where(scale > 0, scale, 1.0)
 
 
-def make_losses(static: Any, config: FitConfig) -> Callable[[Any, Task], Float[Array, " B"]]:
+def make_losses(
+    static: Any, config: FitConfig, *, relative: bool = False
+) -> Callable[[Any, Task], Float[Array, " B"]]:
     """The function of parameters and a batch that gives the loss of each task.
 
     Args:
-        static: the model without its parameters.
+        static: the model without its parameters. It may have a method `forecast_and_scale(inputs)`,
+            which returns the size of the error to be expected too, from inputs alone: then that is
+            what its loss is divided by, so that easy tasks are not drowned by hard ones.
         config: its precision is that of the computation.
+        relative: the logarithm of the loss over `loss_scale`, whatever the model: what runs are
+            compared by, since a skill score is a geometric mean.
     """
     kind = jnp.dtype(config.precision)
 
     def one(parameters: Any, task: Task) -> Array:
         model, inputs = eqx.combine(parameters, static), inputs_of(task)
-        forecast = model(inputs).astype(jnp.float32)
         scale = loss_scale(inputs, task.future, task.future_mask)
-        return quantile_loss(forecast, task.future, task.future_mask, LEVELS) / scale
+        if hasattr(model, "forecast_and_scale") and not relative:
+            forecast, scale = model.forecast_and_scale(inputs)
+        else:
+            forecast = model(inputs)
+        loss = quantile_loss(
+            forecast.astype(jnp.float32), task.future, task.future_mask, LEVELS
+        ) / jax.lax.stop_gradient(scale.astype(jnp.float32))
+        if relative:
+            return jnp.log(loss + SMALLEST_LOSS)
+        return LARGE_LOSS * jnp.log1p(loss / LARGE_LOSS)  # a few far tasks do not decide a batch
 
     def losses(parameters: Any, tasks: Task) -> Array:
         computed = jax.tree.map(lambda leaf: leaf.astype(kind), parameters)

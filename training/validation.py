@@ -25,15 +25,16 @@ from .step import make_losses
 __all__ = ["SuitePart", "Validation"]
 
 SUITE = "whatif-v1"
-TOGETHER = 4  # tasks of a batch: a part of the suite has few of a shape
+SHAPE = dict(context=1024, horizon=128)  # of its tasks: one program
+TOGETHER = 16  # tasks of a batch
 
 
 class Validation:
-    """The mean loss of a moving average on the first batches of a stream that is not trained on."""
+    """The mean log loss of a moving average on the first batches of a stream of its own."""
 
     def __init__(self, stream: Any, static: Any, config: FitConfig):
         self._stream, self._batches = stream, config.validation_batches
-        losses = make_losses(static, config)
+        losses = make_losses(static, config, relative=True)
 
         def mean(average: Any, tasks: Any) -> jax.Array:
             return jax.numpy.mean(losses(average, tasks))
@@ -41,7 +42,7 @@ class Validation:
         self._mean = jax.jit(mean)
 
     def loss(self, average: Any) -> float:
-        """Their mean loss."""
+        """Their mean relative loss, a logarithm."""
         batches = self._stream.iterate(0, self._batches)
         return math.fsum(float(self._mean(average, batch.task)) for batch in batches) / (
             self._batches
@@ -49,7 +50,7 @@ class Validation:
 
 
 class SuitePart:
-    """The skill of a model on a stratified sample of the suite, by future.
+    """The skill of a model on a stratified sample of the suite's shortest tasks, by future.
 
     It is logged and never chosen by: a run that is to be zero-shot on the suite must not see it.
     """
@@ -59,7 +60,7 @@ class SuitePart:
 
     @functools.cached_property
     def _part(self) -> Suite:
-        return load_suite(SUITE).sample(self._tasks)
+        return load_suite(SUITE).where(**SHAPE).sample(self._tasks)
 
     @functools.cached_property
     def _naive(self) -> Evaluation:

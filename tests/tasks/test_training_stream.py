@@ -1,4 +1,4 @@
-"""Splits: what each stream holds, said by itself and true; nothing of the benchmark in `randomised`."""
+"""Splits: what each stream holds; and nothing of the benchmark in `randomised`."""
 
 from pathlib import Path
 

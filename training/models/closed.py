@@ -1,8 +1,8 @@
 """What can be read off a history without training, as an `EventModel` gets it.
 
 The event-free course and the table of past events are those of the forecaster `scaling`. Responses
-are fitted here to whole events, not to their steps, so that it costs little beside a step of training:
-a few forms, each linear in one coefficient a covariate and without effect at base, by ridge
+are fitted here to whole events, not to their steps, so that it costs little beside a step of
+training: a few forms, each linear in one coefficient a covariate and without effect at base, by ridge
 regression, each with its errors on events that were left out (Allen's PRESS).
 
 References:
@@ -34,7 +34,9 @@ SMALLEST_UNIT = 1e-3  # of the largest magnitude of the history
 SMALLEST_SPREAD = 0.02  # of the unit
 SMALLEST_ERROR = 1e-3  # relative, of an event
 NEAR = 0.3  # distance in log factors within which an event speaks for another
-LARGEST_LOG = 8.0
+LARGEST_LOG = 4.5  # of a gain
+FARTHEST = 100.0  # of a candidate, in largest magnitudes of the history
+LEAST_WEIGHT = -8.0  # log
 UNKNOWN = 0.5  # relative error of forms that no event speaks for
 
 
@@ -135,8 +137,8 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     last = jnp.maximum(jnp.sum(recent, dtype=values.dtype), 1.0)
     level = jnp.sum(jnp.where(recent, values, 0.0)) / last
     weights = -0.5 * jnp.clip(number, 1.0, 8.0) * jnp.log(mean_square + SMALLEST_ERROR**2)
-    weights = jnp.maximum(weights - jnp.max(weights), -LARGEST_LOG)
-    forecasts = jnp.clip(jnp.stack(candidates), -1e6, 1e6)
+    weights = jnp.maximum(weights - jnp.max(weights), LEAST_WEIGHT)
+    forecasts = jnp.clip(jnp.stack(candidates), -FARTHEST, FARTHEST)
     grown = jnp.abs(forecasts[0]) / jnp.maximum(jnp.abs(baseline.future), noise)
     left = jnp.sqrt(jnp.maximum(1.0 - baseline.memory**2, 0.0))
     of_response = jnp.min(root) * jnp.abs(forecasts[0] - baseline.future)

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from whatif_jax._types import Array, Float, PRNGKeyArray
+from whatif_jax._types import Array, Float, FloatScalar, PRNGKeyArray
 from whatif_jax.tasks.inputs import ForecastInputs
 
 from .blocks import LEVELS, Block, Recurrence, offsets, stack_blocks
@@ -38,8 +38,8 @@ class EventModel(eqx.Module):
     leave: eqx.nn.Linear
     with_gain: bool = eqx.field(static=True)
     informed: ClassVar[str] = (
-        "it begins with fits that know that responses are smooth, vanish at base and resemble power "
-        "laws, so its number measures the suite as much as itself"
+        "it begins with fits that know that responses are smooth, vanish at base and resemble "
+        "power laws, so its number measures the suite as much as itself"
     )
 
     def __init__(
@@ -59,6 +59,10 @@ class EventModel(eqx.Module):
 
     def __call__(self, inputs: ForecastInputs) -> Float[Array, "H Q"]:
         """Quantiles at `LEVELS`, in the target's unit."""
+        return self.forecast_and_scale(inputs)[0]
+
+    def forecast_and_scale(self, inputs: ForecastInputs) -> tuple[Float[Array, "H Q"], FloatScalar]:
+        """The quantiles, and the size of the error that the closed form itself expects."""
         closed = jax.lax.stop_gradient(closed_form(inputs))
         patches, patch_mask = self._patches(inputs, closed)
         events, event_mask = self._events(closed)
@@ -68,7 +72,8 @@ class EventModel(eqx.Module):
         for block in self.blocks:
             tokens = block(tokens, mask)
         found = jax.vmap(self.leave)(jax.vmap(self.norm)(tokens[:SEGMENTS]))
-        return self._forecast(_along(found, inputs.horizon), closed)
+        forecast = self._forecast(_along(found, inputs.horizon), closed)
+        return forecast, jnp.mean(closed.spread) + 0.02 * jnp.mean(jnp.abs(closed.future))
 
     def _patches(self, inputs: ForecastInputs, closed: ClosedForm) -> tuple[Array, Array]:
         """Tokens of the last steps: the residual, the level, and where events hold."""

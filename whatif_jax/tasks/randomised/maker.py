@@ -68,7 +68,8 @@ class RandomisedTask(NamedTuple):
 class Choices(NamedTuple):
     """What a stream draws from besides the prior, as arrays."""
 
-    k: Int[Array, " n"]  # numbers of covariates
+    k: Int[Array, " K"]  # numbers of covariates, padded, so that others compile nothing
+    n_k: Int[Array, ""]  # how many of them there are
     novel: Float[Array, ""]
     shares: Float[Array, " cases"]  # of the hard cases, in the order of their names
     true: BoolScalar  # for `apart`
@@ -155,7 +156,7 @@ def _draw(
 ) -> tuple[Drawn, HardCases, Array]:
     """All of a task that is not one number a step."""
     width = numbers["direct"].shape[0]
-    k = choices.k[below(numbers["k"], choices.k.shape[0])]
+    k = choices.k[below(numbers["k"], choices.n_k)]
     column = jnp.arange(width)
     mask = column < k
     wanted = numbers["hard_cases"][: len(HARD_CASES)] < choices.shares

@@ -115,7 +115,8 @@ class RandomisedStream:
         self._set(
             "choices",
             Choices(
-                k=put(np.array(self.k, np.int32)),
+                k=put(np.resize(np.array(self.k, np.int32), max(self.k or ()))),
+                n_k=put(np.int32(len(self.k))),
                 novel=put(np.float32(self.novel)),
                 shares=put(np.array([self.hard_cases[name] for name in HARD_CASES], np.float32)),
                 true=put(np.bool_(True)),
