@@ -2,8 +2,8 @@
 
 The event-free course and the table of past events are those of the forecaster `scaling`. Responses
 are fitted here to whole events, not to their steps, so that it costs little beside a step of
-training: a few forms, each linear in one coefficient a covariate and without effect at base, by ridge
-regression, each with its errors on events that were left out (Allen's PRESS).
+training: a few forms, each linear in one coefficient a covariate and without effect at base, by
+ridge regression, each with its errors on events that were left out (Allen's PRESS).
 
 References:
     Allen, The relationship between variable selection and data augmentation, 1974.
