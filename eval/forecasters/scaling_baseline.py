@@ -22,6 +22,7 @@ CANDIDATES = 6  # periods that are tried
 LONGEST_PERIOD = 0.6  # of the history
 FIT_SHARE = 0.7  # of the steps, the earliest: a season is fitted to them and tried on the others
 BELIEVED = 0.85  # of the squared error without a season: less than that, or it is chance
+AS_GOOD = 1.02  # of the least error
 DOUBT_OF_FEW = 0.3  # less by this over the number of cycles seen
 FEWEST_PAIRS = 0.08  # of the steps: what a lag needs for its correlation to count
 SMALLEST = 1e-12  # variance, of series scaled to 1, that counts as none
@@ -121,8 +122,10 @@ def _season(
         return error, kept
 
     errors, kept = jax.vmap(backtest)(periods)
-    best = jnp.argmin(errors)
     nothing = jnp.sum(jnp.where(late, deviation**2, 0.0))
+    # a multiple of a period does as well and has fewer cycles: of the good ones the shortest
+    good = errors <= AS_GOOD * jnp.min(errors) + 1e-5 * nothing
+    best = jnp.argmin(jnp.where(good, periods, jnp.iinfo(jnp.int32).max))
     period = periods[best]
     cycles = order[-1].astype(deviation.dtype) / period.astype(deviation.dtype)
     enough = BELIEVED - DOUBT_OF_FEW / jnp.maximum(cycles, 1.0)

@@ -169,10 +169,10 @@ def _solve(gram: Array, cross: Array, penalty: Array) -> Array:
     return jnp.linalg.solve(gram + least * jnp.diag(weights), cross[..., None])[..., 0]
 
 
-def _effect(acts: Array, features: Array, coefficients: Array) -> Array:
+def _effect(acts: Array, score: Array) -> Array:
     """Of forms that multiply, the gain; of those that add, the offset in units of the mean."""
-    score = jnp.clip(features @ coefficients, -LARGEST_LOG, LARGEST_LOG)
-    return jnp.where(acts == 0, jnp.exp(score), jnp.where(acts == 1, 1.0 + score, score))
+    power = jnp.exp(jnp.clip(score, -LARGEST_LOG, LARGEST_LOG))
+    return jnp.where(acts == 0, power, jnp.where(acts == 1, 1.0 + score, score))
 
 
 def _of(acts: Array, effect: Array, baseline: Array, magnitude: Array) -> Array:
@@ -279,12 +279,10 @@ def fit_gain(
         # every step under the fit that has not seen it
         unseen = jnp.einsum("tg,gk->tk", groups, fit[:FOLDS], precision="highest")
         score = jnp.sum(features * unseen, axis=-1)
-        score = jnp.clip(score, -LARGEST_LOG, LARGEST_LOG)
-        effect = jnp.where(act == 0, jnp.exp(score), jnp.where(act == 1, 1.0 + score, score))
-        misfit = history - _of(act, effect, baseline, magnitude)
+        misfit = history - _of(act, _effect(act, score), baseline, magnitude)
         left_out = jnp.sum(weight * misfit**2)
         of_events = jnp.sum(jnp.where(table.mask, total(misfit) / (count * level), 0.0) ** 2)
-        effect = _effect(act, features, fit[FOLDS])
+        effect = _effect(act, features @ fit[FOLDS])
         expected = _of(act, effect, baseline, magnitude)
         seen = jnp.sum(weight * (history - expected) ** 2)
         return left_out, of_events, seen, expected
@@ -309,7 +307,7 @@ def fit_gain(
     future_share = relative(future_log_factors, peak)
 
     def ahead(act: Array, power: Array, fit: Array, expected: Array) -> tuple[Array, Array]:
-        effect = _effect(act, _features(act, future_log_factors, power), fit)
+        effect = _effect(act, _features(act, future_log_factors, power) @ fit)
         unit = jnp.where(act == 2, magnitude, expected) * past_share
         own = total((history - expected) * unit) / jnp.maximum(total(unit**2), SMALLEST)
         correction = future_share * jnp.sum(near * own)
