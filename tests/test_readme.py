@@ -43,7 +43,11 @@ def test_python(folder):
     found = blocks("python")
     assert len(found) >= 4
     checks = (
-        "assert loss(weights, held_out) < 0.8 * loss(jnp.zeros(5), held_out)",
+        "assert loss(weights, held_out) < 0.8 * loss(jnp.zeros(8), held_out)",
+        "assert evaluate(mine, part.take([0])).scores.num_rows == 1",
+        "assert not randomised.describe()['trains_on_the_suite']",
+        "assert stream.describe()['trains_on_the_suite']",
+        "assert found.converged and found.objective < goal(task_of.task, found.scenario)",
         "assert table.num_rows == len(part) > 0",
         "assert skill_scores(errors, reference='naive')[0] == 0",
         "assert evaluate(make(scale=0.9), part.take([0])).scores.num_rows == 1",

@@ -66,9 +66,9 @@ class Recurrence(eqx.Module):
         """Tokens after one block; a masked token passes the state on and adds nothing."""
         normed = jax.vmap(self.norm)(tokens)
         keep = jax.nn.sigmoid(self.decay)
-        entered = jax.vmap(self.enter)(normed) * (1.0 - keep)
+        entered = jax.vmap(self.enter)(normed) * (1.0 - keep)[None, :]
         entered = jnp.where(mask[:, None], entered, 0.0)
-        kept = jnp.where(mask[:, None], keep, 1.0)
+        kept = jnp.where(mask[:, None], keep[None, :], 1.0)
 
         def join(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
             return left[0] * right[0], left[1] * right[0] + right[1]
@@ -107,7 +107,8 @@ class QuantileHead(eqx.Module):
 
 def offsets(raw: Float[Array, "*batch Q"]) -> Float[Array, "*batch Q"]:
     """Ascending offsets from the median; those of a standard normal where `raw` is 0."""
-    distance = jnp.asarray(DISTANCES, raw.dtype) * jax.nn.softplus(raw) / jnp.log(2.0)
+    normal = jnp.broadcast_to(jnp.asarray(DISTANCES, raw.dtype), raw.shape)
+    distance = normal * jax.nn.softplus(raw) / jnp.log(2.0)
     below = jnp.cumsum(distance[..., MIDDLE - 1 :: -1], axis=-1)[..., ::-1]
     above = jnp.cumsum(distance[..., MIDDLE + 1 :], axis=-1)
     return jnp.concatenate([-below, jnp.zeros_like(raw[..., :1]), above], axis=-1)

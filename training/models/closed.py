@@ -83,8 +83,8 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
 
     used = mask & (events.event < EVENTS)
     row = jnp.where(used, events.event, EVENTS)
-    in_event = (row[:, None] == jnp.arange(EVENTS)).astype(values.dtype)  # [T, E]
-    share = in_event / jnp.maximum(jnp.sum(in_event, axis=0), 1.0)
+    in_event = (row[:, None] == jnp.arange(EVENTS)[None, :]).astype(values.dtype)  # [T, E]
+    share = in_event / jnp.maximum(jnp.sum(in_event, axis=0, keepdims=True), 1.0)
     doses = share.T @ logs[:steps]
     linear_doses = share.T @ jnp.expm1(jnp.clip(logs[:steps], -LARGEST_LOG, LARGEST_LOG))
     level_there = share.T @ baseline.past  # mean baseline of each event

@@ -123,8 +123,9 @@ class EventModel(eqx.Module):
         spread = read(closed.spread)
         width = jnp.broadcast_to
         shape = base.shape
+        known = jnp.sum(inputs.history_mask, dtype=base.dtype)  # may be none
         seen = jnp.max(jnp.where(closed.event_mask[:, None], jnp.abs(closed.event_peaks), 0.0), 0)
-        beyond = jnp.max(jnp.abs(closed.future_logs[middles]) - seen, axis=1)
+        beyond = jnp.max(jnp.abs(closed.future_logs[middles]) - seen[None, :], axis=1)
         facts = [
             jnp.arcsinh((base - closed.level) / closed.unit),
             jnp.arcsinh(base / closed.unit),
@@ -134,13 +135,13 @@ class EventModel(eqx.Module):
             width(jnp.log1p(jnp.sum(closed.event_mask, dtype=base.dtype)), shape),
             width(jnp.sum(inputs.covariate_mask, dtype=base.dtype) / WIDEST, shape),
             width(jnp.log(inputs.horizon / 128.0), shape).astype(base.dtype),
-            width(jnp.log(jnp.sum(inputs.history_mask, dtype=base.dtype) / 1024.0), shape),
+            width(jnp.log(jnp.maximum(known, 1.0) / 1024.0), shape),
             width(closed.periodic, shape),
             read(closed.memory),
         ]
-        known = jnp.concatenate([closed.log_weights, jnp.log(closed.errors)])
-        known = jnp.broadcast_to(known, (SEGMENTS, known.shape[0]))
-        shown = [logs, jnp.abs(logs), ratios, known, jnp.stack(facts, axis=1)]
+        forms = jnp.concatenate([closed.log_weights, jnp.log(closed.errors)])
+        forms = jnp.broadcast_to(forms, (SEGMENTS, forms.shape[0]))
+        shown = [logs, jnp.abs(logs), ratios, forms, jnp.stack(facts, axis=1)]
         return jax.vmap(self.enter_segment)(jnp.concatenate(shown, axis=1))
 
     def _forecast(self, found: Float[Array, "H outputs"], closed: ClosedForm) -> Array:
@@ -148,7 +149,7 @@ class EventModel(eqx.Module):
         forms = len(FORMS)
         weights, rest = found[:, :forms], found[:, forms:]
         if self.with_gain:
-            share = jax.nn.softmax(closed.log_weights + weights, axis=-1)
+            share = jax.nn.softmax(closed.log_weights[None, :] + weights, axis=-1)
             mixed = jnp.sum(share * closed.candidates.T, axis=-1)
         else:
             mixed = closed.future
@@ -178,9 +179,10 @@ def _along(found: Array, horizon: int) -> Array:
     return found[below] * (1.0 - share) + found[below + 1] * share
 
 
-def _log_ratio(values: Array, base: Array, unit: Array) -> Array:
+def _log_ratio(values: Float[Array, "F S"], base: Float[Array, " S"], unit: Array) -> Array:
     """log(value / base), softened near zero and where signs differ; bounded."""
     sign = jnp.where(base < 0, -1.0, 1.0)
     small = 0.1 * unit
-    ratio = jnp.maximum(values * sign, small) / jnp.maximum(base * sign, small)
+    usual = jnp.maximum(base * sign, small)
+    ratio = jnp.maximum(values * sign[None, :], small) / usual[None, :]
     return jnp.clip(jnp.log(ratio), -FARTHEST, FARTHEST)

@@ -58,7 +58,8 @@ class PatchModel(eqx.Module):
         mask = scaled.history_mask[-context:]
         past = cut(jnp.arcsinh(scaled.history[-context:]), left, ahead * PATCH)
         known = cut(mask.astype(past.dtype), left, ahead * PATCH)
-        place = jnp.linspace(-1.0, 1.0, before + ahead, dtype=past.dtype)[:, None]
+        in_time = jnp.concatenate([jnp.any(cut(mask, left, 0), axis=1), jnp.ones(ahead, bool)])
+        place = _places(in_time)[:, None]
         target = jax.vmap(self.target_enter)(jnp.concatenate([past, known, place], axis=1))
         logs = scaled.log_factors[-(context + horizon) :].T  # [K, steps]
         moves = jax.vmap(lambda row: cut(row, left, right))(logs)  # [K, patches, PATCH]
@@ -67,7 +68,6 @@ class PatchModel(eqx.Module):
         others = jax.vmap(jax.vmap(self.covariate_enter))(jnp.concatenate([moves, extra], axis=-1))
         tokens = jnp.concatenate([target[None], others])  # [1 + K, patches, D]
         there = jnp.concatenate([jnp.ones(1, bool), inputs.covariate_mask])
-        in_time = jnp.concatenate([jnp.any(cut(mask, left, 0), axis=1), jnp.ones(ahead, bool)])
         for time, variates in zip(self.over_time, self.over_variates, strict=True):
             tokens = jax.vmap(time, in_axes=(0, None))(tokens, in_time)
             tokens = jax.vmap(variates, in_axes=(1, None), out_axes=1)(tokens, there)
@@ -79,3 +79,12 @@ class PatchModel(eqx.Module):
         return scaled.location + scaled.scale * (
             middle[:, None] + spread[:, None] * offsets(values[:, 1:])
         )
+
+
+def _places(there: Array) -> Array:
+    """-1 at the first patch that is there, to 1 at the last one."""
+    count = there.shape[0]
+    first = jnp.argmax(there)  # padding of a history is on its left
+    steps = (jnp.arange(count) - first).astype(jnp.float32)
+    last = jnp.maximum(count - 1 - first, 1).astype(jnp.float32)
+    return jnp.maximum(2.0 * steps / last - 1.0, -1.0)
