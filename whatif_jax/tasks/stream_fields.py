@@ -74,9 +74,9 @@ def checked_buckets(buckets: object) -> tuple[tuple[int, int], ...]:
 def checked_probability(name: str, value: object) -> float:
     """A number in [0, 1]."""
     number = isinstance(value, int | float | np.integer | np.floating)
-    if isinstance(value, bool) or not number or not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name}: {value!r}; expected a probability in [0, 1]")
-    return float(value)
+    if number and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0:
+        return float(value)
+    raise ValueError(f"{name}: {value!r}; expected a probability in [0, 1]")
 
 
 def whole_numbers(name: str, given: object) -> tuple[int, ...]:

@@ -240,7 +240,7 @@ def _process(
     frequency = jnp.select(
         [kernel == KERNELS.index(name) for name in KERNELS[:-1]],
         [smooth, periodic, periodic + smooth],
-        smooth * stretch * np.float32(np.sqrt(2.0)),
+        smooth * stretch,
     )
     amplitude = jnp.sqrt(jnp.maximum(-2.0 * jnp.log(1.0 - size), 0.0) / FEATURES)
     return Waves(amplitude, frequency, phase)
