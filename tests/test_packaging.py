@@ -213,6 +213,7 @@ def test_data_is_installed(files):
     for name in SYSTEMS:
         assert f"whatif_jax/catalog/{name}.toml" in files
         assert f"whatif_jax/catalog/{name}.parquet" in files
+        assert f"whatif_jax/tasks/randomised/series/{name}.parquet" in files
     assert "whatif_jax/suites/whatif-v1.parquet" in files
     assert "whatif_jax/suites/whatif-v1.toml" in files
 

@@ -18,7 +18,9 @@ from .choose import choose_series
 from .demand import demand_factors
 from .runs import Run, checked_run
 
-__all__ = ["RUN", "EpanetRun", "simulate"]
+__all__ = ["RUN", "WARM_UP", "EpanetRun", "simulate"]
+
+WARM_UP = 200  # steps before the first kept one, in which tanks leave their initial levels
 
 
 class EpanetRun(Run):
@@ -61,14 +63,13 @@ def drawn_model(run: EpanetRun) -> Any:
     repeats = int(time.pattern_timestep // run.step_seconds)
     for _, pattern in model.patterns():
         pattern.multipliers = np.repeat(np.asarray(pattern.multipliers), repeats)
-    time.duration = (
-        run.steps - 1
-    ) * run.step_seconds  # the first and the last instant are reported
+    steps = WARM_UP + run.steps
+    time.duration = (steps - 1) * run.step_seconds  # EPANET reports the first and the last instant
     time.hydraulic_timestep = time.report_timestep = time.pattern_timestep = run.step_seconds
     time.start_clocktime = 0
     rng = np.random.default_rng(run.seed)
     for group in range(run.groups):
-        factors = demand_factors(run.steps, run.step_seconds, run.noise, rng)
+        factors = demand_factors(steps, run.step_seconds, run.noise, rng)
         model.add_pattern(f"group{group}", np.round(factors, 5))
     for _, junction in model.junctions():
         for demand in junction.demand_timeseries_list:
@@ -109,14 +110,15 @@ def _solve(
         check_timestamps(
             "epanet", f"{quantity} table", frame.index.to_numpy(), float(run.step_seconds)
         )
-        if len(frame) != run.steps:
+        rows = WARM_UP + run.steps
+        if len(frame) != rows:
             raise SimulatorError(
-                "epanet", f"{quantity} table", f"{len(frame)} rows", f"{run.steps} rows"
+                "epanet", f"{quantity} table", f"{len(frame)} rows", f"{rows} rows"
             )
         for element in elements:
             name = f"{quantity}_{element}"
             series[name] = np.asarray(
-                util.from_si(util.FlowUnits.GPM, frame[element].to_numpy(), parameter),
+                util.from_si(util.FlowUnits.GPM, frame[element].to_numpy()[WARM_UP:], parameter),
                 dtype=np.float64,
             )
             quantities[name] = quantity
@@ -150,6 +152,7 @@ def simulate(
         settings={
             **run.model_dump(),
             "network": f"{run.network}.inp, as shipped with WNTR",
+            "warm_up_steps": WARM_UP,
             "demand": "patterns drawn by NumPy from the seed: profile of the day, weekday, noise",
         },
         seed=run.seed,
