@@ -1,4 +1,4 @@
-"""The command line: `python -m eval run | report | list`.
+"""The command line: `python -m eval run | report | stream | list`.
 
 Imports what a command needs inside it, so that `--help` starts in a moment.
 """
@@ -96,6 +96,13 @@ def run(
     keep_forecasts: Annotated[
         int, typer.Option(min=0, help="Tasks whose forecasts are kept for the task browser.")
     ] = 120,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of weights, for forecasters that take one, such as ours (see `python -m "
+            "training export`)."
+        ),
+    ] = None,
     max_cost: Annotated[
         float | None,
         typer.Option(min=0, help="Stop when so many US dollars are spent (forecasters that cost)."),
@@ -103,6 +110,20 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be run and cost; write nothing.")
     ] = False,
+    trained_on: Annotated[
+        str | None,
+        typer.Option(
+            help="What the forecaster was trained on, for one that does not say: nothing, "
+            "randomised, published, left-out-system or in-distribution.",
+        ),
+    ] = None,
+    training: Annotated[
+        str | None,
+        typer.Option(
+            help='More on it, a JSON object: {"systems": [...]} with in-distribution, '
+            '{"left_out": [...]} with left-out-system.',
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(help="Check first that a forecast does not depend on other rows of a batch."),
@@ -121,11 +142,18 @@ def run(
         if "max_cost" not in known:
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
+    if checkpoint is not None:
+        if "checkpoint" not in known or "checkpoint" in settings:
+            raise ValueError(
+                f"--checkpoint: {checkpoint}; expected a model that takes one, as ours, and it "
+                f"once, not {model}'s settings {sorted(settings)}"
+            )
+        settings["checkpoint"] = str(checkpoint)
 
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where
 
-    from .run import plan_run
+    from .run import declared_as, plan_run
     from .run import run as score
     from .sampling import choose
 
@@ -139,6 +167,7 @@ def run(
         sample=sample,
         batch_size=batch_size,
         keep_forecasts=keep_forecasts,
+        declared=declared_as(forecaster, trained_on, training),
     )
     if dry_run:
         from .estimate import describe_plan, estimate_cost
@@ -170,6 +199,13 @@ def report(
     reference: Annotated[
         str, typer.Option(help="Forecaster that skill is measured against.")
     ] = "naive",
+    difference: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model that all others are set against, with the difference's intervals; "
+            "repeatable. If omitted: ours and scaling where they are there, else the best.",
+        ),
+    ] = None,
 ) -> None:
     """Write tables, figures and a page of every finished run."""
     from whatif_jax import load_suite
@@ -189,20 +225,57 @@ def report(
             f"`python -m eval run`"
         )
     page = write_report(
-        runs, whole, out, reference=reference, progress=lambda text: typer.echo(text, err=True)
+        runs,
+        whole,
+        out,
+        reference=reference,
+        others=difference or None,
+        progress=lambda text: typer.echo(text, err=True),
     )
     typer.echo(str(page))
 
 
+@app.command()
+def stream(
+    model: Annotated[
+        str, typer.Option(help="A forecaster (see `list`), or MODULE:FACTORY of your own.")
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
+        ),
+    ] = None,
+    tasks: Annotated[
+        int, typer.Option(min=1, help="Tasks of the stream, and of each hard case.")
+    ] = 512,
+    results: Results = Path("results"),
+    progress: Annotated[
+        bool, typer.Option(help="Show tasks per second and time left on standard error.")
+    ] = True,
+) -> None:
+    """Score a forecaster on tasks of the randomised stream, and on each hard case alone."""
+    from .forecasters import make_forecaster
+    from .stream import randomised_cases, score_cases, write_cases
+
+    forecaster = make_forecaster(model, **parse_settings(set_ or []))
+    cases = randomised_cases(tasks)
+    with compilation_said(progress):
+        rows = score_cases(forecaster, cases, progress=progress)
+    path = write_cases(rows, cases.about, results)
+    typer.echo(path.with_name("hard_cases.md").read_text("utf-8"))
+    typer.echo(str(path))
+
+
 @app.command("list")
 def list_runs(results: Results = Path("results")) -> None:
-    """Name the forecasters, whether what they need is installed, and the runs there are."""
-    from .forecasters import FORECASTERS, needs
+    """Name the forecasters, what they were trained on, whether they can be made; and the runs."""
+    from .forecasters import FORECASTERS, declared_of, needs
 
     for name in FORECASTERS:
         extra, installed = needs(name)
         state = "" if installed else f"not installed: pip install -e '.[{extra}]'"
-        typer.echo(f"{name:24} {state}".rstrip())
+        typer.echo(f"{name:24} trained on: {declared_of(name):12} {state}".rstrip())
     if not results.is_dir():
         typer.echo(f"no runs: {results} is no folder")
         return

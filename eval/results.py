@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from whatif_jax.evaluation.declaration import Declaration
 from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
 
 from .run_files import (
@@ -28,6 +29,7 @@ from .run_files import (
     DamagedRunError,
     ResultsError,
     broken_rows,
+    declared_in,
     metadata_of,
     read_run_file,
     read_table,
@@ -47,6 +49,9 @@ __all__ = [
 _SECRET = re.compile(r"(^|_)(key|token|secret|password|passwd|credentials?|authorization)$", re.I)
 
 
+UNKNOWN = Declaration()  # of a run whose forecaster was not asked
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One finished run of a forecaster.
@@ -63,6 +68,7 @@ class Run:
             where none were.
         metadata: schema metadata of `scores`: `suite`, `fingerprint`, `metric_version`,
             `forecaster`, `version`, `settings`, `levels`, `point`, `tasks`; values are texts.
+        declared: what the forecaster says that it was trained on and told.
     """
 
     name: str
@@ -73,6 +79,7 @@ class Run:
     seconds: pa.Table
     forecasts: pa.Table | None
     metadata: dict[str, str]
+    declared: Declaration = UNKNOWN
 
 
 def canonical(value: Any) -> str:
@@ -184,6 +191,7 @@ def load_run(folder: str | Path) -> Run:
         seconds=tables[SECONDS_FILE],
         forecasts=tables.get(FORECASTS_FILE),
         metadata=metadata_of(scores),
+        declared=declared_in(about),
     )
 
 

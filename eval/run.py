@@ -14,12 +14,14 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from whatif_jax import LEVELS, METRIC_VERSION, Suite, __version__, check_rows, evaluate_batch
+from whatif_jax.evaluation.declaration import Declaration, declaration_of
 from whatif_jax.evaluation.evaluate import BATCH_AXES, try_largest
 from whatif_jax.evaluation.forecaster import forecaster_identity
 from whatif_jax.tasks.spec import is_whole
@@ -29,7 +31,7 @@ from .results import Identity, Run, load_run, public_settings
 from .run_folder import RunFolder
 from .sampling import BROWSE_TASKS, browse_sample, choose
 
-__all__ = ["BATCH_SIZE", "RunPlan", "plan_run", "run"]
+__all__ = ["BATCH_SIZE", "RunPlan", "declared_as", "plan_run", "run"]
 
 BATCH_SIZE = 256
 # Settings that no number depends on: another limit on costs goes on with the same run.
@@ -50,6 +52,7 @@ class RunPlan:
     batches: list[np.ndarray]  # task ids
     kept: np.ndarray  # task ids whose forecasts are kept
     sizes: dict[str, int]  # batch_size, keep_forecasts
+    declared: Declaration
 
 
 def plan_run(
@@ -60,6 +63,7 @@ def plan_run(
     sample: int | None = None,
     batch_size: int = BATCH_SIZE,
     keep_forecasts: int = BROWSE_TASKS,
+    declared: Declaration | None = None,
 ) -> RunPlan:
     """Choose the tasks and batches of a run; writes nothing.
 
@@ -71,14 +75,18 @@ def plan_run(
         batch_size: rows of a batch.
         keep_forecasts: number of tasks whose forecasts are kept for the task browser, whole pairs
             first.
+        declared: what the forecaster was trained on; None asks the forecaster.
 
     Raises:
-        ValueError: an argument is wrong.
+        ValueError: an argument is wrong; or a forecaster that was trained without some systems is
+            to be run on tasks of these and of others together.
         ForecasterError: settings of the forecaster that JSON cannot hold.
     """
     if not is_whole(keep_forecasts) or keep_forecasts < 0:
         raise ValueError(f"keep_forecasts: {keep_forecasts!r}; expected 0 or more")
     chosen, tasks = choose(suite, where, sample)
+    declared = declaration_of(forecaster) if declared is None else declared
+    _refuse_mixed(declared, chosen)
     kept = browse_sample(
         suite.where(**dict(where or {})), keep_forecasts, among=chosen.column("task_id")
     )
@@ -104,7 +112,55 @@ def plan_run(
         chosen.batch_ids(batch_size, by=BATCH_AXES),
         kept,
         {"batch_size": batch_size, "keep_forecasts": keep_forecasts},
+        declared,
     )
+
+
+def declared_as(forecaster: Callable, trained_on: str | None, training: str | None) -> Declaration:
+    """What a forecaster declares, or, of one that does not, what its user declares of it.
+
+    Args:
+        forecaster: see `whatif_jax.Forecaster`.
+        trained_on: the user's word; None asks the forecaster alone.
+        training: the user's JSON object.
+
+    Raises:
+        ValueError: a training that is no JSON object, or one without a word; or the forecaster
+            itself declares otherwise.
+    """
+    own = declaration_of(forecaster)
+    if trained_on is None:
+        if training is not None:
+            raise ValueError("--training: given without --trained-on; expected both, or neither")
+        return own
+    try:
+        details = json.loads(training or "{}")
+    except (ValueError, RecursionError):
+        details = None
+    if not isinstance(details, dict):
+        raise ValueError(f"--training: {training!r}; expected a JSON object")
+    given = declaration_of(
+        SimpleNamespace(trained_on=trained_on, training=details, informed=own.informed or False)
+    )
+    if own.trained_on not in ("unknown", given.trained_on):
+        raise ValueError(
+            f"--trained-on: {trained_on}; expected nothing, as the forecaster itself declares "
+            f"{own.trained_on}"
+        )
+    return given
+
+
+def _refuse_mixed(declared: Declaration, chosen: Suite) -> None:
+    """Refuse a run over systems that a forecaster was trained on and others that it was not."""
+    if declared.trained_on != "left-out-system":
+        return
+    left_out, systems = declared.training["left_out"], sorted(chosen.count("system"))
+    if len({system in left_out for system in systems}) > 1:
+        raise ValueError(
+            f"system: tasks of {', '.join(systems)}; expected those of {', '.join(left_out)} "
+            f"alone, which the forecaster was not trained on (--where "
+            f"system={','.join(left_out)}), or none of them, a run in distribution"
+        )
 
 
 def run(
@@ -146,7 +202,9 @@ def run(
     _refuse_workers(forecaster, jobs, dask)
     batches = planned.batches
     size = planned.sizes["batch_size"]
-    folder = RunFolder(Path(results), planned.identity, batches, planned.sizes, planned.kept)
+    folder = RunFolder(
+        Path(results), planned.identity, batches, planned.sizes, planned.kept, planned.declared
+    )
     with folder:
         if folder.complete:
             if progress:

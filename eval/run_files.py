@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 from pydantic import BaseModel, ConfigDict, Json
 
+from whatif_jax.evaluation.declaration import Declaration, declaration_of
 from whatif_jax.files import explained
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "DamagedRunError",
     "ResultsError",
     "broken_rows",
+    "declared_in",
     "metadata_of",
     "read_run_file",
     "read_table",
@@ -158,10 +161,17 @@ class _Metadata(_Record):
     tasks: Literal["all"] | Json[dict[str, Any]]
 
 
+class _Declared(_Record):
+    trained_on: str
+    training: dict[str, Any]
+    informed: str
+
+
 class _RunFile(_Record):
     """What is read of `run.json`; the rest is for people."""
 
     metadata: _Metadata
+    declared: _Declared | None = None  # runs of before did not ask
     batch_size: int
     keep_forecasts: int
     batches: int
@@ -188,6 +198,7 @@ def read_run_file(folder: Path) -> dict[str, Any]:
         layout = found["layout"]
         if layout == LAYOUT:
             _RunFile.model_validate(found)
+            declared_in(found)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         said = " ".join(str(error).split())[:200]
         raise DamagedRunError(path, f"is not what a run writes there ({said})") from error
@@ -197,6 +208,15 @@ def read_run_file(folder: Path) -> dict[str, Any]:
             f"this program"
         )
     return found
+
+
+def declared_in(about: Mapping[str, Any]) -> Declaration:
+    """What the forecaster of a run declared, by its `run.json`; unknown where it was not asked.
+
+    Raises:
+        DeclarationError: what no forecaster may declare.
+    """
+    return declaration_of(SimpleNamespace(**(about.get("declared") or {})))
 
 
 def refuse_other(path: Path, found: Mapping[str, str], expected: Mapping[str, str | None]) -> None:

@@ -1,5 +1,6 @@
 """The folder of one run while it is written: parts, one a planned batch, then the whole files."""
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from whatif_jax.evaluation.declaration import Declaration
 from whatif_jax.evaluation.evaluate import SCORES_SCHEMA, SECONDS_SCHEMA
 from whatif_jax.files import HeldFolder
 
@@ -26,6 +28,7 @@ from .run_files import (
     DamagedRunError,
     ResultsError,
     broken_rows,
+    declared_in,
     metadata_of,
     read_run_file,
     read_table,
@@ -51,10 +54,12 @@ class RunFolder(HeldFolder):
         plan: settings that decide the batches and what is kept of them. A run that was begun with
             others is not continued.
         kept: ids of the tasks whose forecasts are kept.
+        declared: what the forecaster says that it was trained on and told.
 
     Raises:
         ResultsError: on entry, when the folder cannot be written, is being written by another
-            process, or holds another run; or this one, begun with another plan.
+            process, or holds another run; or this one, begun with another plan or by a forecaster
+            that declared otherwise.
     """
 
     error = ResultsError
@@ -68,6 +73,7 @@ class RunFolder(HeldFolder):
         batches: Sequence[np.ndarray],
         plan: Mapping[str, int],
         kept: np.ndarray,
+        declared: Declaration,
     ):
         super().__init__(identity.folder(root))
         self.batches = batches
@@ -76,6 +82,7 @@ class RunFolder(HeldFolder):
         self._metadata = identity.metadata()
         self._plan = dict(plan)
         self._kept = kept
+        self._declared = declared
         self._about: dict[str, Any] = {}
 
     def open(self) -> None:
@@ -95,6 +102,7 @@ class RunFolder(HeldFolder):
                 self.damage = error.path.name
         if self._about:
             refuse_other(self.path / RUN_FILE, self._about["metadata"], self._metadata)
+            self._declare()
             if self._about["complete"]:
                 try:
                     self._refuse_other_tasks(load_run(self.path))
@@ -113,6 +121,22 @@ class RunFolder(HeldFolder):
         self.done = {number for number in range(len(self.batches)) if self._whole(number)}
         if self.damage:
             self._take_apart()
+
+    def _declare(self) -> None:
+        """Note what the forecaster declares where the run was begun without it."""
+        before, now = declared_in(self._about), self._declared
+        if now.trained_on == "unknown":
+            return
+        for field in dataclasses.fields(Declaration)[:2]:  # a reason may be put in other words
+            was, is_now = getattr(before, field.name), getattr(now, field.name)
+            if was != is_now and before.trained_on != "unknown":
+                raise ResultsError(
+                    f"{field.name}: {is_now!r}, but {self.path} was begun by a forecaster that "
+                    f"declared {was!r}; expected the same, or delete that folder"
+                )
+        if before != now:
+            self._about = {**self._about, "declared": dataclasses.asdict(now)}
+            self._note()
 
     def _refuse_other_tasks(self, run: Run) -> None:
         planned = np.sort(np.concatenate(self.batches))
@@ -190,6 +214,7 @@ class RunFolder(HeldFolder):
             self._about = {
                 "layout": LAYOUT,
                 "metadata": self._metadata,
+                "declared": dataclasses.asdict(self._declared),
                 **self._plan,
                 **self._counts(),
                 **notes,

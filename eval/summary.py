@@ -11,7 +11,7 @@ import pyarrow.compute as compute
 from whatif_jax import Suite
 
 from .results import Run, load_run
-from .run_files import PARTS, RUN_FILE, ResultsError, read_run_file
+from .run_files import PARTS, RUN_FILE, ResultsError, declared_in, read_run_file
 
 __all__ = ["naive_run", "run_lines", "summary", "tasks_text"]
 
@@ -108,6 +108,6 @@ def run_lines(root: Path) -> list[str]:
         lines.append(
             f"{found['suite']} {found['fingerprint'][:12]}, metrics {found['metric_version']}: "
             f"{found['forecaster']} {found['version']}{settings}, {tasks_text(found['tasks'])}: "
-            f"{state}"
+            f"{state}, trained on: {declared_in(about).trained_on}"
         )
     return lines

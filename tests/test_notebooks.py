@@ -1,4 +1,4 @@
-"""The notebook runs from top to bottom."""
+"""The notebooks run from top to bottom."""
 
 from pathlib import Path
 
@@ -21,11 +21,13 @@ def environment(monkeypatch, tmp_path) -> Path:
 
 
 @pytest.mark.slow
-def test_notebook_runs(environment):
+@pytest.mark.parametrize("name, pictures", [("one_task.ipynb", 2), ("scenarios.ipynb", 2)])
+def test_notebook_runs(environment, name, pictures):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     pytest.importorskip("matplotlib")
-    path = NOTEBOOKS / "one_task.ipynb"
+    pytest.importorskip("optax")
+    path = NOTEBOOKS / name
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     client = nbclient.NotebookClient(
@@ -33,9 +35,9 @@ def test_notebook_runs(environment):
     )
     client.execute()  # raises where a cell does
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
+    assert sum("image/png" in output.get("data", {}) for output in outputs) == pictures
 
 
-@pytest.mark.parametrize("name", ["one_task.ipynb", "replay_novel.png"])
+@pytest.mark.parametrize("name", ["one_task.ipynb", "replay_novel.png", "scenarios.ipynb"])
 def test_what_is_kept_is_small(name):
     assert (NOTEBOOKS / name).stat().st_size < LARGEST_BYTES

@@ -271,7 +271,7 @@ def run_app(app: typer.Typer, program: str) -> NoReturn:
         elif not isinstance(error, _OF_INPUT):
             raise
         else:
-            ours = type(error).__module__.partition(".")[0] in ("eval", "whatif_jax")
+            ours = type(error).__module__.partition(".")[0] in ("eval", "training", "whatif_jax")
             if getattr(error, "__notes__", None) and not ours and type(error) is not ImportError:
                 raise
             text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)

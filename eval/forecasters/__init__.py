@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whatif_jax.evaluation.forecaster import Forecaster
 
-__all__ = ["FORECASTERS", "NEEDS", "PAIRED_FEATURES", "make_forecaster", "needs", "takes"]
+__all__ = [
+    "FORECASTERS",
+    "NEEDS",
+    "PAIRED_FEATURES",
+    "TRAINED_ON",
+    "declared_of",
+    "make_forecaster",
+    "needs",
+    "takes",
+]
 
 # Suffix of a tuned variant's name -> its features, in the order of the paper's rows.
 PAIRED_FEATURES: dict[str, tuple[str, ...]] = {
@@ -28,12 +37,16 @@ PAIRED_FEATURES: dict[str, tuple[str, ...]] = {
     "all": ("z", "z_before", "zt", "dz", "s", "h"),
 }
 
+GAIN = "-gain"
+WITH_GAIN = ("naive", "fracast", "chronos-2", "timesfm-3", "tirex-2", "t0", "timestral")
+
 # Name -> "module:factory". A factory takes settings as keywords and returns a forecaster
 # (`whatif_jax.evaluation.evaluate.Forecaster`).
 FORECASTERS: dict[str, str] = {
     "naive": "eval.forecasters.naive:make",
     "linear": "eval.forecasters.linear:make_linear",
     "ridge": "eval.forecasters.linear:make_ridge",
+    "scaling": "eval.forecasters.scaling:make",
     "xgboost": "eval.forecasters.xgboost:make",
     **{
         f"{model}-paired-{suffix}": f"eval.forecasters.tuned:make_{model}"
@@ -47,8 +60,12 @@ FORECASTERS: dict[str, str] = {
     "t0": "eval.forecasters.t0:make",
     "timestral": "eval.forecasters.timestral:make",
     "ts-icl": "eval.forecasters.tsicl:make",
+    "fracast": "eval.forecasters.fracast:make",
     "llm": "eval.forecasters.llm:make",
+    "ours": "eval.forecasters.ours:make",
 }
+# Forecasters that also come with the closed form's response around them, by the suffix "-gain".
+FORECASTERS |= {f"{name}{GAIN}": FORECASTERS[name] for name in WITH_GAIN}
 
 
 # Module that a forecaster needs -> extra of this package that installs it.
@@ -61,13 +78,32 @@ NEEDS: dict[str, tuple[str, str]] = {
     "t0": ("t0", "t0"),
     "timestral": ("timestral", "timestral"),
     "ts-icl": ("tsicl", "tsicl"),
+    "fracast": ("fracast", "fracast"),
     "llm": ("litellm", "llm"),
 }
 
 
+# What a forecaster declares as its `trained_on`, so that listing them imports nothing.
+TRAINED_ON: dict[str, str] = {
+    **dict.fromkeys(("naive", "linear", "ridge", "xgboost", "scaling"), "nothing"),
+    **dict.fromkeys(
+        (
+            *("chronos-2", "timesfm-3", "tirex-2", "tabpfn-ts", "t0", "timestral", "ts-icl"),
+            *("fracast", "llm"),
+        ),
+        "published",  # but for weights from a folder, which may be anyone's
+    ),
+}
+
+
+def declared_of(name: str) -> str:
+    """What a forecaster of the registry was trained on, "unknown" where that is not fixed."""
+    return TRAINED_ON.get(name.partition("-paired-")[0].removesuffix(GAIN), "unknown")
+
+
 def needs(name: str) -> tuple[str, bool]:
     """The extra that a forecaster of the registry needs, "" for none, and whether it is there."""
-    module, extra = NEEDS.get(name.partition("-paired-")[0], ("", ""))
+    module, extra = NEEDS.get(name.partition("-paired-")[0].removesuffix(GAIN), ("", ""))
     return extra, not module or importlib.util.find_spec(module) is not None
 
 
@@ -147,6 +183,10 @@ def _factory(name: str) -> Callable[..., "Forecaster"]:
             f"model: {name!r}: {error}; expected a module and its factory, which "
             f"returns a forecaster"
         ) from None
+    if name in FORECASTERS and name.endswith(GAIN):
+        from .gain import gained
+
+        return gained(factory)
     _, paired, features = name.partition("-paired-")
     # by position, so that it is no setting: the name says it
     return functools.partial(factory, features) if name in FORECASTERS and paired else factory

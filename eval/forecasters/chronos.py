@@ -14,6 +14,7 @@ import numpy as np
 from .base import require, select_levels
 from .foundation import DECILES, FoundationForecaster, choose_device, loading, named_series
 from .settings import Count, Device, Text, checked_settings
+from .training_record import declare_training
 
 __all__ = ["make"]
 
@@ -25,7 +26,7 @@ def make(
     """Chronos-2 as a forecaster.
 
     Args:
-        model: hub id or local folder.
+        model: hub id or local folder, such as `training.recipes.chronos2` writes.
         device: of torch; None for the accelerator if there is one.
         batch_size: tasks of one pass; each takes 1 + K rows of the model.
 
@@ -37,7 +38,7 @@ def make(
     on = choose_device(device, "chronos")
     with loading(model) as source:
         pipeline = chronos.Chronos2Pipeline.from_pretrained(source, device_map=on)
-    return FoundationForecaster(
+    forecaster = FoundationForecaster(
         "chronos-2",
         functools.partial(_predict, pipeline),
         model=model,
@@ -45,6 +46,8 @@ def make(
         batch_size=batch_size,
         max_context=pipeline.model_context_length,
     )
+    declare_training(forecaster, model)
+    return forecaster
 
 
 def _predict(

@@ -82,6 +82,8 @@ class FoundationForecaster:
         self.name = name
         self.version = importlib.metadata.version(distribution)
         self.settings = {"model": str(model), **(settings or {})}
+        # weights in a folder may be anyone's, tuned on the catalog too
+        self.trained_on = "unknown" if Path(str(model)).expanduser().exists() else "published"
         self.batch_size = batch_size
         self.max_context = max_context
         self.wants_info = wants_info

@@ -176,6 +176,7 @@ class Regression:
     on_device = True
     fixed_batch = True
     point = True
+    trained_on = "nothing"
 
     def __init__(self, name: str, alpha: float | None = None, standardise: bool = True):
         self.name = name

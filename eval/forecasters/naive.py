@@ -22,6 +22,7 @@ class Naive:
     on_device = True
     fixed_batch = True
     point = True
+    trained_on = "nothing"
 
     def __call__(
         self, history: Array, covariates: Array, horizon: int, levels: tuple[float, ...]

@@ -86,6 +86,7 @@ class PairedRegression:
     fixed_batch = True
     wants_info = True
     point = True
+    trained_on = "nothing"
 
     def __init__(
         self, name: str, features: str, alpha: float | None = None, standardise: bool = True

@@ -47,6 +47,7 @@ class XGBoost:
     parallel = True
     point = True
     wants_info = True
+    trained_on = "nothing"
 
     def __init__(self, features: str | None = None, seed: int = 0):
         require("xgboost", "xgboost")

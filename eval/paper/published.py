@@ -190,7 +190,8 @@ class _Beside:
                 "model", metric=pl.lit("wql"), reference=pl.lit("others"),
                 skill="wql_win_rate", tasks=pl.lit(len(common)),
             )  # fmt: skip
-            parts.append(_cells(rates.drop_nulls("skill"), pl.lit("all")))
+            ranked = pl.col("model").is_in(comparison.ranking)
+            parts.append(_cells(rates.filter(ranked).drop_nulls("skill"), pl.lit("all")))
         return pl.concat(parts)
 
     def plain(self) -> pl.DataFrame:
@@ -225,8 +226,8 @@ class _Beside:
 
     @property
     def whole(self) -> bool:
-        """Whether the tasks that all models share are not chosen by conditions."""
-        return not any(model.where for model in self.comparison.models.values())
+        """Whether the tasks that all ranked models share are not chosen by conditions."""
+        return not any(self.comparison.models[name].where for name in self.comparison.ranking)
 
     def is_published(self, model: Model) -> bool:
         """Whether the paper has figures of a model."""

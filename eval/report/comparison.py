@@ -4,6 +4,9 @@ A model scored on a sample is compared with the reference on its own tasks. Win 
 model with every other, so they are over the tasks that all have. Models with the same tasks share
 one `ErrorTable`.
 
+Models that have seen the suite's systems are ranked apart from those that have not: a rank, a win
+rate or a mean over models is never of both.
+
 Columns that name things (metric, reference, model, future, system) are enumerations in the report's
 order, so that sorting by them sorts as the report does.
 """
@@ -28,7 +31,7 @@ from whatif_jax.comparison.bootstrap import By
 from whatif_jax.comparison.skill import log_ratios, skill_of
 from whatif_jax.comparison.statistic import Statistic
 
-from .labels import AXES, FUTURES, METRIC_LABELS, REFERENCES, SYSTEMS, Switches
+from .labels import AXES, FUTURES, METRIC_LABELS, REFERENCES, SPLITS, SYSTEMS, Switches
 from .models import Model, ReportError
 from .style import Style, styles
 
@@ -68,6 +71,9 @@ class Comparison:
                 f"reference: {reference!r} is not among the results; expected one of "
                 f"{', '.join(self.models)}"
             )
+        splits = {one: [name for name in self.models if self.models[name].split == one]
+                  for one in SPLITS}  # fmt: skip
+        self.splits = {split: names for split, names in splits.items() if names}
         self.suite = suite
         self.resamples = resamples
         self.key = key
@@ -105,19 +111,35 @@ class Comparison:
             self._tables[wanted] = error_table(scores, self.suite, metric, tasks="common")
         return self._tables[wanted]
 
-    def common(self, metric: str) -> ErrorTable | None:
-        """Errors of all models on the tasks that all have."""
-        return self.table(metric, list(self.models))
+    @property
+    def ranking(self) -> list[str]:
+        """Names of the models that are ranked first: the zero-shot ones where there are any."""
+        several = [names for names in self.splits.values() if len(names) > 1]
+        return next(iter(several or self.splits.values()))
 
-    def against(self, metric: str, reference: str) -> list[tuple[list[str], ErrorTable]]:
-        """Groups of models with the errors of theirs and of the reference on their own tasks."""
+    def common(self, metric: str) -> ErrorTable | None:
+        """Errors of all models of the ranking on the tasks that all of them have."""
+        return self.table(metric, self.ranking)
+
+    def apart(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The frame with the rows of each split together, in order; rows of no model come last."""
+        if len(self.splits) < 2 or "model" not in frame:
+            return frame
+        return frame.sort(self._place(), maintain_order=True)
+
+    def _place(self) -> pl.Expr:
+        places = {name: SPLITS.index(model.split) for name, model in self.models.items()}
+        return pl.col("model").cast(pl.String).replace_strict(places, default=len(SPLITS))
+
+    def against(self, metric: str, *references: str) -> list[tuple[list[str], ErrorTable]]:
+        """Groups of models with the errors of theirs and of the references on their own tasks."""
         groups: dict[bytes, list[str]] = {}
         for name, model in self.models.items():
             groups.setdefault(model.task_ids.tobytes(), []).append(name)
         found = []
         for group in groups.values():
-            names = group if reference in group else [*group, reference]
-            table = self.table(metric, names)
+            others = [one for one in references if one not in group]
+            table = self.table(metric, [*group, *others])
             if table is not None:
                 found.append((group, table))
         return found
@@ -162,13 +184,15 @@ class Comparison:
     def ranked(self, *frames: pl.DataFrame) -> pl.DataFrame:
         """Frames of a row for each of `KEYS` beside the overall skill, the best model first.
 
+        First those of the first split, and so on.
+
         Lacks models that share no task with a reference.
         """
         found = self.skills()
         for frame in frames:
             found = found.join(frame, on=KEYS, how="left")
-        order = {"reference": False, "metric": False, "skill": True, "model": False}
-        return found.sort(list(order), descending=list(order.values()))
+        by = ["reference", "metric", self._place(), "skill", "model"]
+        return found.sort(by, descending=[False, False, False, True, False])
 
     @functools.cached_property
     def order(self) -> list[str]:

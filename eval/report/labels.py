@@ -6,10 +6,12 @@ __all__ = [
     "AXES",
     "DASH",
     "FUTURES",
+    "INFORMED_MARK",
     "MEAN_OVER_MODELS",
     "METRIC_LABELS",
     "MINUS",
     "REFERENCES",
+    "SPLITS",
     "SYSTEMS",
     "Axis",
     "Switches",
@@ -19,6 +21,8 @@ METRIC_LABELS = {"wql": "wQL", "wape": "WAPE"}  # of the four metrics, those tha
 REFERENCES = ("naive", "linear")  # the paper's two (Table 18)
 FUTURES = ("replay", "novel")
 SYSTEMS = ("opendc", "gridlabd", "epanet", "sumo")  # the paper's order
+SPLITS = ("zero-shot", "left-out system", "in distribution", "unknown")  # ranked apart, in order
+INFORMED_MARK = "†"
 MEAN_OVER_MODELS = "mean over models"  # the last row of a table that has one
 
 MINUS = "\N{MINUS SIGN}"  # as numbers are set in print
@@ -26,7 +30,7 @@ DASH = "\N{EN DASH}"  # in place of a missing value
 
 
 class Switches(NamedTuple):
-    """What the page's switches choose; no reference where it does not matter."""
+    """What the page's switches choose; no reference, or metric, where it does not matter."""
 
     metric: str
     reference: str = ""
@@ -35,7 +39,7 @@ class Switches(NamedTuple):
     def label(self) -> str:
         """Metric and reference in words."""
         against = f" against {self.reference}" if self.reference else ""
-        return f"{METRIC_LABELS[self.metric]}{against}"
+        return f"{METRIC_LABELS.get(self.metric, '')}{against}"
 
     @property
     def skill_label(self) -> str:

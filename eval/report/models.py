@@ -12,6 +12,7 @@ import pyarrow as pa
 from whatif_jax import Suite
 
 from ..results import Run
+from .labels import INFORMED_MARK
 
 __all__ = ["Model", "ReportError", "models_of"]
 
@@ -30,6 +31,22 @@ class Model(NamedTuple):
     sample: bool  # whether it lacks tasks that the suite has
     where: dict[str, list[Any]]  # values that its tasks were chosen by; empty for none
     scored: str  # "all tasks", "sample", or "part" with the conditions
+    split: str  # one of SPLITS: how it was trained, as to the systems of its tasks
+
+    @property
+    def informed(self) -> str:
+        """What it was told about the suite's responses; "" for nothing."""
+        return self.run.declared.informed
+
+    @property
+    def marked(self) -> str:
+        """Its name, with the mark of an informed model."""
+        return f"{self.name} {INFORMED_MARK}" if self.informed else self.name
+
+    @property
+    def forecasts(self) -> str:
+        """What it forecasts: points, or so many quantiles."""
+        return "point" if self.point else f"{len(self.levels)} quantiles"
 
     @property
     def forecaster(self) -> str:
@@ -67,11 +84,12 @@ def models_of(runs: Sequence[Run], suite: Suite) -> tuple[list[Model], list[str]
     """
     if not runs:
         raise ReportError("runs: none; expected at least one complete run")
-    largest: dict[tuple[str, str, str], Run] = {}
+    largest: dict[tuple[str, ...], Run] = {}
     notes = []
     for run in runs:
         _check(run, suite)
-        key = (run.name, run.version, json.dumps(run.settings, sort_keys=True))
+        settings = json.dumps(run.settings, sort_keys=True)
+        key = (run.name, run.version, settings, _split(run, suite))
         kept = largest.get(key)
         if kept is not None:
             run, left_out = sorted((kept, run), key=_whole_first)
@@ -82,7 +100,8 @@ def models_of(runs: Sequence[Run], suite: Suite) -> tuple[list[Model], list[str]
             )
         largest[key] = run
     chosen = list(largest.values())
-    found = [_model(run, name, suite) for run, name in zip(chosen, _names(chosen), strict=True)]
+    names = _names(chosen, [_split(run, suite) for run in chosen])
+    found = [_model(run, name, suite) for run, name in zip(chosen, names, strict=True)]
     return found, notes
 
 
@@ -117,7 +136,13 @@ def _model(run: Run, name: str, suite: Suite) -> Model:
         sample=sample,
         where=where,
         scored=_scored(run) if where else "sample" if sample else "all tasks",
+        split=_split(run, suite),
     )
+
+
+def _split(run: Run, suite: Suite) -> str:
+    scored = np.isin(suite.whole.column("task_id"), run.scores.column("task_id").to_numpy())
+    return run.declared.split_of(set(suite.whole.column("system")[scored].tolist()))
 
 
 def _scored(run: Run) -> str:
@@ -134,9 +159,16 @@ def _choice(run: Run) -> dict[str, Any]:
     return {} if text == "all" else dict(json.loads(text))
 
 
-def _names(runs: list[Run]) -> list[str]:
-    """What forecasters call themselves; of the same name, what differs after it."""
-    names = [run.name for run in runs]
+def _names(runs: list[Run], splits: list[str]) -> list[str]:
+    """What forecasters call themselves and, where they have seen the catalog, what they have seen.
+
+    Of the same name, what differs after it.
+    """
+    names = []
+    for run, split in zip(runs, splits, strict=True):
+        without = ", ".join(run.declared.training.get("left_out", ()))
+        ends = {"left-out system": f", without {without}", "in distribution": ", in distribution"}
+        names.append(run.name + ends.get(split, ""))
     for name in sorted({name for name in names if names.count(name) > 1}):
         same = [number for number, other in enumerate(names) if other == name]
         for number in same:

@@ -16,6 +16,7 @@ from whatif_jax.comparison import (
     leaderboard,
     pairwise_win_rates,
     skill_by,
+    skill_differences,
     skill_scores,
     win_rates,
 )
@@ -245,3 +246,22 @@ def test_refuses_more_groups_than_fit(monkeypatch):
     ):
         skill_by(table, "pair_id", key=root_key(0), resamples=100)
     assert len(skill_by(table, "pair_id").groups) == 150
+
+
+def test_the_interval_of_a_difference_is_of_the_same_draws_for_both():
+    """Against skills of drawn tables, one at a time; float64, 1e-9 for sums in another order."""
+    table = random_table(60, 3, seed=5)
+    first, other = table.models[0], table.models[2]
+    statistic = functools.partial(skill_differences, other=other, reference=first)
+    found = bootstrap(table, statistic, key=root_key(3), resamples=40)
+    skills = skill_scores(table, first)
+    np.testing.assert_allclose(found.estimate, skills - skills[2], atol=1e-12)
+    values = []
+    for row in resample_counts(60, 40, key=root_key(3)):
+        for counts in np.atleast_2d(row).astype(int):
+            some = skill_scores(table.take(np.repeat(np.arange(60), counts)), first)
+            values.append(some - some[2])
+    lower, upper = np.quantile(values, [0.025, 0.975], axis=0)
+    np.testing.assert_allclose([found.lower, found.upper], [lower, upper], rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="model 'nobody'"):
+        skill_differences(table, other="nobody", reference=first)

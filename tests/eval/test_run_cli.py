@@ -130,8 +130,12 @@ def test_a_package_that_is_missing_is_listed_with_its_extra(monkeypatch, tmp_pat
     monkeypatch.setitem(NEEDS, "xgboost", ("no_such_package", "xgboost"))
     said = call("list", f"--results={tmp_path / 'none'}").stdout
     for name in ("xgboost", "xgboost-paired-z"):
-        assert re.search(rf"^{name} +not installed: pip install -e '\.\[xgboost\]'$", said, re.M)
-    assert "naive\n" in said and "is no folder" in said
+        assert re.search(
+            rf"^{name} +trained on: nothing +not installed: pip install -e '\.\[xgboost\]'$",
+            said,
+            re.M,
+        )
+    assert "naive                    trained on: nothing\n" in said and "is no folder" in said
 
 
 def test_own_factories_take_settings_by_name():

@@ -13,7 +13,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from tests.catalog_helpers import BREWERY
 from whatif_jax import StreamError, TaskStream, realize, verify
-from whatif_jax.tasks.grain_source import TaskSource
 
 SMALL = dict(batch_size=8, buckets=[(512, 64)], event_lengths=(32, 64))
 
@@ -283,30 +282,3 @@ def test_the_numbers_are_spread_as_said(stream):
     for count in range(1, 6):
         assert abs((k == count).mean() - 0.2) < 5 * 0.4 / np.sqrt(400)
     assert len({int(jnp.sum(batch.spec.window_start)) for batch in batches}) == 50
-
-
-def test_grain_reads_the_stream(stream):
-    grain = pytest.importorskip("grain")
-    source = TaskSource(stream, 6)
-    assert len(source) == 6
-    loader = grain.DataLoader(
-        data_source=source,
-        sampler=grain.samplers.IndexSampler(
-            6, shuffle=True, seed=1, num_epochs=1, shard_options=grain.sharding.NoSharding()
-        )
-        if hasattr(grain, "samplers")
-        else grain.IndexSampler(6, shuffle=True, seed=1, num_epochs=1),
-        worker_count=0,
-    )
-    records = list(loader)
-    assert len(records) == 6
-    found = {record["history"].tobytes() for record in records}
-    expected = {np.asarray(stream.batch_at(step).task.history).tobytes() for step in range(6)}
-    assert found == expected
-    assert all(value.flags.owndata and value.flags.writeable for value in records[0].values())
-    mapped = grain.MapDataset.source(source).map(lambda record: record["future"].shape)
-    assert mapped[2] == (8, 64)
-    with pytest.raises(IndexError, match="expected 0 .. 5"):
-        source[6]
-    with pytest.raises(ValueError, match="^steps"):
-        TaskSource(stream, 0)

@@ -18,7 +18,7 @@ from .groups import (
     skill_by,
 )
 from .leaderboard import leaderboard
-from .skill import skill_scores
+from .skill import skill_differences, skill_scores
 from .win_rate import pairwise_win_rates, win_rates
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "nominal_contexts",
     "pairwise_win_rates",
     "skill_by",
+    "skill_differences",
     "skill_scores",
     "win_rates",
 ]

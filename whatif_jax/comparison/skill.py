@@ -10,7 +10,7 @@ from ..evaluation.scoring import error_ratio
 from .error_table import ErrorTable
 from .statistic import mean_statistic
 
-__all__ = ["log_ratios", "skill_of", "skill_scores"]
+__all__ = ["log_ratios", "skill_differences", "skill_of", "skill_scores"]
 
 
 def skill_of(mean_logs: np.ndarray) -> np.ndarray:
@@ -38,3 +38,24 @@ def skill_scores(table: ErrorTable, reference: str = "naive") -> np.ndarray:
         ValueError: the reference is not a model of the table.
     """
     return log_ratios(table, reference)
+
+
+def _difference(mean_logs: np.ndarray) -> np.ndarray:
+    """Skills less the one that stands last."""
+    skills = skill_of(mean_logs)
+    return skills[..., :-1] - skills[..., -1:]
+
+
+@mean_statistic(_difference)
+def skill_differences(table: ErrorTable, other: str, reference: str = "naive") -> np.ndarray:
+    """Skill of every model minus that of another one on the same tasks, float64 [M].
+
+    A bootstrap of it draws the same tasks for both, so that its interval is that of the paired
+    difference: luck that both share cancels.
+
+    Raises:
+        ValueError: `other` or the reference is not a model of the table.
+    """
+    logs = log_ratios(table, reference)
+    place = table.index(other)
+    return np.concatenate([logs, logs[:, place : place + 1]], axis=1)

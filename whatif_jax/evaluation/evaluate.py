@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from .._types import Array
 from ..suites import Suite, TaskBatch
+from .declaration import declaration_of
 from .forecaster import (
     Forecaster,
     ForecasterError,
@@ -34,6 +35,7 @@ __all__ = [
     "check_rows",
     "evaluate",
     "evaluate_batch",
+    "evaluate_tasks",
     "table_metadata",
     "try_largest",
 ]
@@ -101,8 +103,31 @@ def evaluate_batch(
         ValueError: levels that are none, tasks that the suite has not, that do not share a bucket
             and K, or whose truth is not finite.
     """
+    return evaluate_tasks(
+        forecaster, suite.batch(task_ids, batch_size), levels=levels, warmed=warmed
+    )
+
+
+def evaluate_tasks(
+    forecaster: Forecaster,
+    batch: TaskBatch,
+    *,
+    levels: Sequence[float] = LEVELS,
+    warmed: set[tuple[int, ...]] | None = None,
+) -> BatchScores:
+    """Forecast and score the tasks of a batch, wherever they come from.
+
+    Args:
+        forecaster: see `Forecaster`. It is given the histories as they stand, masked steps too.
+        batch: tasks of one K.
+        levels: ascending quantile levels, 0.5 among them.
+        warmed: as for `evaluate_batch`.
+
+    Raises:
+        ForecasterError: an answer of another shape than asked for.
+        ValueError: levels that are none, or tasks of several K or whose truth is not finite.
+    """
     levels = _checked_levels(levels)
-    batch = suite.batch(task_ids, batch_size)
     _check_truth(batch)
     answer, took = forecast_batch(forecaster, batch, levels, warmed=warmed)
     columns, quantiles = _score(batch, answer, levels)
@@ -284,9 +309,11 @@ def evaluate(
     Raises:
         ForecasterError: an answer of another shape than asked for, or one that depends on other
             rows.
+        DeclarationError: what it says that it was trained on cannot be.
         ValueError: an empty suite, levels that are none, or a batch size below 1.
     """
     levels = _checked_levels(levels)
+    declaration_of(forecaster)
     batches = suite.batch_ids(batch_size, by=BATCH_AXES)
     if not batches:
         raise ValueError("suite: no tasks; expected at least one")

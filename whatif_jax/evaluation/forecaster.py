@@ -64,6 +64,17 @@ class Forecaster(Protocol):
             the call over its rows.
         row_tolerance: how much of a row's scale its answers may differ by in different company;
             default 1e-4.
+        trained_on: one of "nothing" (it fits each history by itself), "randomised",
+            "left-out-system", "in-distribution", "published" (weights or a service made public by
+            others) and "unknown", the default; see `declaration`. Scores of different kinds are
+            never ranked together.
+        training: JSON values by name, shown beside its scores: what it was trained on, such as
+            `budget` and `prior`. With "left-out-system" `left_out` names the systems that it has
+            not seen, with "in-distribution" `systems` those that it has. Default {}.
+        informed: it was made with knowledge of how the suite's responses look: True, or what it
+            knows in one line; default False.
+        takes_missing: NaN in a history is a value that is missing; default False: what is missing
+            is filled in before, with the last value seen. No task of a suite lacks any.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

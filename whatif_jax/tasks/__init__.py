@@ -2,7 +2,8 @@
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
 spec, task, verification, keys, draw, stream_fields, stream_config, stream_rows, stream, the package
-`randomised`, training_stream; and inputs, after task. Beside them, `forked` serves all.
+`randomised`, training_stream; and inputs and scenario, after task. For other loaders: stream_arrays,
+then torch_source and grain_source. Beside them, `forked` serves all.
 """
 
 from .draw import sample_spec, sample_task
@@ -17,6 +18,7 @@ from .randomised import (
     load_prior,
     load_training_series,
 )
+from .scenario import Scenario, ScenarioTask, scenario_task
 from .spec import FUTURES, Bucket, Sizes, TaskSpec, bucket_for, with_factors
 from .stream import StreamBatch, StreamError, TaskStream
 from .systems import Systems, load_systems
@@ -34,6 +36,8 @@ __all__ = [
     "Prior",
     "RandomisedBatch",
     "RandomisedStream",
+    "Scenario",
+    "ScenarioTask",
     "Sizes",
     "StreamBatch",
     "StreamError",
@@ -53,6 +57,7 @@ __all__ = [
     "sample_spec",
     "sample_task",
     "scale_inputs",
+    "scenario_task",
     "training_stream",
     "verify",
     "with_factors",

@@ -4,11 +4,10 @@ References:
     Grain: https://google-grain.readthedocs.io
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from .stream import TaskStream
+from .spec import is_whole
+from .stream_arrays import Stream, batch_arrays
 
 __all__ = ["TaskSource"]
 
@@ -19,12 +18,11 @@ class TaskSource:
     """Random access to the first `steps` batches of a stream, for grain's samplers and loaders.
 
     Record i is `stream.batch_at(i)` as NumPy arrays of the caller's own, which a transform may
-    write to; any sampler order, sharding by process and checkpoint of grain gives the same tasks
-    as the stream itself. PyTorch's loaders take it too, with workers that are started by
-    `multiprocessing_context="spawn"` or "forkserver": forked ones get a ForkedError.
+    write to, under the names of `whatif_jax.tasks.inputs`; any sampler order, sharding by process
+    and checkpoint of grain gives the same tasks as the stream itself.
 
     Args:
-        stream: the stream.
+        stream: a `TaskStream`, or what has its `batch_at`, `check` and `batch_size`.
         steps: number of records; grain needs a length, the stream itself has none.
 
     Raises:
@@ -32,21 +30,21 @@ class TaskSource:
         ValueError: `steps` is not a positive integer.
     """
 
-    def __init__(self, stream: TaskStream, steps: int):
+    def __init__(self, stream: Stream, steps: int):
         try:
             import grain  # noqa: F401
         except ImportError as error:
             raise ImportError(f"grain is not installed; {INSTALL}") from error
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        if not is_whole(steps) or steps < 1:
             raise ValueError(f"steps: {steps!r}; expected an integer >= 1")
         self._stream = stream
-        self._steps = steps
+        self._steps = int(steps)
 
     def __len__(self) -> int:
         return self._steps
 
-    def __getitem__(self, step: int) -> Mapping[str, np.ndarray]:
-        """Fields of `Task` of one step, [B, ...].
+    def __getitem__(self, step: int) -> dict[str, np.ndarray]:
+        """Arrays of one step: history [B, T], covariates [B, T + H, K], future [B, H] and masks.
 
         Raises:
             IndexError: outside 0 .. len - 1.
@@ -55,8 +53,8 @@ class TaskSource:
         """
         if not 0 <= step < self._steps:
             raise IndexError(f"step: {step}; expected 0 .. {self._steps - 1}")
-        batch = self._stream.check(self._stream.batch_at(int(step)))
-        return {name: np.array(value) for name, value in vars(batch.task).items()}
+        arrays = batch_arrays(self._stream, self._stream.batch_at(int(step)))
+        return {name: np.array(value) for name, value in arrays.items()}
 
     def __repr__(self) -> str:
         return f"TaskSource(steps={self._steps}, batch_size={self._stream.batch_size})"

@@ -137,13 +137,13 @@ def scale_inputs(inputs: ForecastInputs) -> ScaledInputs:
     mean, deviation, largest = _moments(inputs.history, mask)
     scale = jnp.maximum(deviation, SMALLEST_SCALE * largest)
     first = jnp.argmax(mask)  # padding of a history is on its left
-    base = jax.lax.dynamic_index_in_dim(inputs.covariates, first, axis=0, keepdims=False)
+    base = jax.lax.dynamic_index_in_dim(inputs.covariates, first, axis=0)  # [1, K]
     usable = (base != 0.0) & jnp.isfinite(base)
     ratio = inputs.covariates / jnp.where(usable, base, 1.0)
     # a base of 0 has no ratios: there a covariate of 0 counts as unmoved
     factors = jnp.where(usable, ratio, 1.0 + inputs.covariates)
     steps = jnp.concatenate([mask | (jnp.arange(mask.shape[0]) >= first), inputs.future_mask])
-    held = steps[:, None] & inputs.covariate_mask & jnp.isfinite(factors)
+    held = steps[:, None] & inputs.covariate_mask[None, :] & jnp.isfinite(factors)
     logs = jnp.log(jnp.where(held, jnp.maximum(factors, SMALLEST_FACTOR), 1.0))
     return ScaledInputs(
         history=jnp.where(mask, (inputs.history - mean) / scale, 0.0),

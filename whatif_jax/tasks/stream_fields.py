@@ -4,6 +4,7 @@ Every refusal is a ValueError that names field, value and expectation.
 """
 
 import math
+from typing import Any
 
 import jax
 import numpy as np
@@ -71,7 +72,7 @@ def checked_buckets(buckets: object) -> tuple[tuple[int, int], ...]:
     return tuple((int(context), int(horizon)) for context, horizon in pairs)
 
 
-def checked_probability(name: str, value: object) -> float:
+def checked_probability(name: str, value: Any) -> float:
     """A number in [0, 1]."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if number and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0:

@@ -58,6 +58,11 @@ class LLMForecaster:
     wants_info = True  # its time stamps need the step of each row
     point = True
 
+    @property
+    def trained_on(self) -> str:
+        """A provider's own model is what it published; behind an address there may be any."""
+        return "unknown" if "api_base" in self.settings else "published"
+
     def __call__(
         self,
         history: np.ndarray,

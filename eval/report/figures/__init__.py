@@ -12,6 +12,8 @@ from ..comparison import Comparison
 from ..labels import AXES, Switches
 from ..tables import Table
 from .charts import (
+    coverage_figure,
+    difference_figure,
     fewest_most_figure,
     gap_figure,
     leaderboard_figure,
@@ -35,7 +37,8 @@ _CHARTS: dict[str, tuple[Callable[[pl.DataFrame, Switches, Comparison], Figure],
     "leaderboard": (
         leaderboard_figure,
         "Skill over each model's own tasks with 95 % bootstrap intervals: thick for this suite's "
-        "targets, thin for other targets of these kinds. Hatched bars are samples or parts.",
+        "targets, thin for other targets of these kinds. Hatched bars are samples or parts; dotted "
+        "lines part what is not ranked together.",
     ),
     "replay_novel": (replay_novel_figure, "Skill on Replay and Novel futures, sorted by Replay."),
     **{
@@ -59,7 +62,18 @@ _CHARTS: dict[str, tuple[Callable[[pl.DataFrame, Switches, Comparison], Figure],
         fewest_most_figure,
         "Skill with the fewest and the most events, all else equal.",
     ),
+    "coverage": (
+        coverage_figure,
+        "Share of the truth at or below each quantile against the quantile's level. On the "
+        "diagonal a model is calibrated; below it its quantiles lie too low, above it too high. A "
+        "line that is flatter than the diagonal has quantiles too close together.",
+    ),
 }
+_DIFFERENCE = (
+    difference_figure,
+    "Skill minus that of the chosen model on the tasks of both, with 95 % bootstrap intervals of "
+    "the difference: thick for this suite's targets, thin for other targets of these kinds.",
+)
 
 
 class Picture(NamedTuple):
@@ -88,8 +102,9 @@ def draw_figures(
     few = [name in comparison.drawn for name in comparison.order]
     hidden = [place for place, drawn in enumerate(few) if not drawn]
     with report_settings():
-        for name in (name for name in _CHARTS if name in tables):
-            draw, caption = _CHARTS[name]
+        charts = _CHARTS | {name: _DIFFERENCE for name in tables if name.startswith("difference_")}
+        for name in (name for name in charts if name in tables):
+            draw, caption = charts[name]
             lines = name in _LINES and bool(hidden)
             variants = {}
             for switches in tables[name].choices(comparison.variants):

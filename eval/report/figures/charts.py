@@ -4,6 +4,7 @@ Skills are in percent and null where a model has no task. The comparison gives e
 """
 
 import functools
+import itertools
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,8 @@ from .drawing import (
 )
 
 __all__ = [
+    "coverage_figure",
+    "difference_figure",
     "fewest_most_figure",
     "gap_figure",
     "leaderboard_figure",
@@ -38,15 +41,19 @@ __all__ = [
 def leaderboard_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
     """Bars of skill with both confidence intervals; hatched where not over all tasks."""
     key = f"{switches.metric}_skill"
-    rows = rows.sort(key, descending=True, maintain_order=True)
+    rows = comparison.apart(rows.sort(key, descending=True, maintain_order=True))
     made, axes = figure(1, 1, 0.9 + 0.3 * len(rows))
     panel = axes[0, 0]
     place = np.arange(len(rows))[::-1]
+    splits = [comparison.models[name].split for name in rows["model"]]
+    for after, (before, here) in enumerate(itertools.pairwise(splits), start=1):
+        if before != here:
+            panel.axhline(len(rows) - after - 0.5, color="#444444", linewidth=0.9, linestyle=":")
     names = []
     for y, row in zip(place, rows.iter_rows(named=True), strict=True):
         model, skill = comparison.models[row["model"]], row[key]
         mark = "part" if model.where else "sample" if model.sample else ""
-        names.append(f"{model.name} ({mark})" if mark else model.name)
+        names.append(f"{model.marked} ({mark})" if mark else model.marked)
         colour, hatch = comparison.styles[model.name].colour, "////" if mark else ""
         panel.barh(y, skill, 0.66, color=colour, hatch=hatch, edgecolor="white", linewidth=0)
         right = max(skill, 0)
@@ -61,6 +68,52 @@ def leaderboard_figure(rows: pl.DataFrame, switches: Switches, comparison: Compa
     panel.grid(visible=False, axis="y")
     panel.margins(x=0.08, y=0.02)
     panel.set_xlabel(switches.skill_label)
+    return made
+
+
+def coverage_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Share of the truth at or below each quantile against its level, Replay left, Novel right."""
+    columns = {float(name[6:]): name for name in rows.columns if name.startswith("level_")}
+    levels = 100 * np.array(list(columns))
+    names = rows["model"].unique(maintain_order=True).to_list()
+    made, axes = figure(1, 2, max(4.4, 0.7 + 0.24 * len(names)), sharey=True)
+    for panel, future in zip(axes[0], FUTURES, strict=True):
+        panel.plot([0, 100], [0, 100], color="#777777", linewidth=0.85)
+        panel.annotate(
+            "calibrated", (78, 78), (5, -4), textcoords="offset points", fontsize=8, va="top",
+            color="#555555", rotation=45, rotation_mode="anchor", transform_rotates_text=True,
+        )  # fmt: skip
+        for row in rows.filter(future=future).iter_rows(named=True):
+            shares = 100 * np.array([row[name] for name in columns.values()], float)
+            model_lines(panel, comparison, row["model"], levels, shares)
+        panel.set_xlim(0, 100)
+        panel.set_ylim(0, 100)
+        panel.set_xticks(levels, [f"{level:g}" for level in levels])
+        panel.set_yticks(range(0, 101, 20))
+        title(panel, future.capitalize())
+        panel.set_xlabel("Level of the quantile (%)")
+    axes[0, 0].set_ylabel("Truth at or below the quantile (%)")
+    models_legend(made, comparison, names)
+    return made
+
+
+def difference_figure(rows: pl.DataFrame, switches: Switches, comparison: Comparison) -> Figure:
+    """Differences in skill with both confidence intervals, the row's order kept."""
+    made, axes = figure(1, 1, 0.9 + 0.3 * len(rows))
+    panel = axes[0, 0]
+    place = np.arange(len(rows))[::-1]
+    for y, row in zip(place, rows.iter_rows(named=True), strict=True):
+        colour = comparison.styles[row["model"]].colour
+        panel.plot(row["difference"], y, "o", color=colour, markersize=6)
+        for by, width in (("target", 0.9), ("pair", 3.0)):
+            ends = [row[f"difference_{by}_{end}"] for end in ("low", "high")]
+            if None not in ends:
+                panel.plot(ends, [y, y], color=colour, linewidth=width, solid_capstyle="butt")
+    zero_line(panel, vertical=True)
+    panel.set_yticks(place, [comparison.models[name].marked for name in rows["model"]])
+    panel.grid(visible=False, axis="y")
+    panel.margins(x=0.08, y=0.06)
+    panel.set_xlabel(f"Difference in skill, {switches.label} (points)")
     return made
 
 

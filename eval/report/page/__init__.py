@@ -1,6 +1,8 @@
 """The report's page: one HTML file that holds its styles, scripts, figures and data."""
 
 import base64
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +13,7 @@ from markupsafe import Markup
 from ...paper.findings import Finding
 from ..comparison import Comparison
 from ..figures import Picture
-from ..labels import MEAN_OVER_MODELS, METRIC_LABELS
+from ..labels import INFORMED_MARK, MEAN_OVER_MODELS, METRIC_LABELS
 from ..style import Style
 from ..tables import Table, shown
 
@@ -30,6 +32,7 @@ class Section(NamedTuple):
     tables: Sequence[Table] = ()
     findings: Sequence[Finding] = ()
     folded: bool = False
+    footnotes: Sequence[str] = ()  # of marked models
 
 
 def render(
@@ -88,6 +91,9 @@ def render(
         drawn=comparison.drawn,
         total=MEAN_OVER_MODELS,
         parts=_parts,
+        groups=functools.partial(_groups, comparison=comparison),
+        informed={model.name: model.informed for model in models if model.informed},
+        mark=INFORMED_MARK,
         file=lambda name: Markup((_FOLDER / name).read_text("utf-8")),
         browser=browser,
     )
@@ -101,6 +107,22 @@ def _parts(table: Table) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]
     parts = table.frame.partition_by(table.variants, as_dict=True, maintain_order=True)
     for values, rows in parts.items():
         yield dict(zip(table.variants, values, strict=True)), rows.to_dicts()
+
+
+def _groups(
+    rows: list[dict[str, Any]], comparison: Comparison
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Rows of a table by the split of their models, with a heading where there are several."""
+
+    def split(row: dict[str, Any]) -> str:
+        model = comparison.models.get(row.get("model", ""))
+        return model.split if model else ""
+
+    if len({split(row) for row in rows} - {""}) < 2:
+        yield "", rows
+        return
+    for name, group in itertools.groupby(rows, split):
+        yield name, list(group)
 
 
 def _address(svg: str) -> str:

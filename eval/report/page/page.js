@@ -56,7 +56,6 @@ for (const button of document.querySelectorAll(".models button")) {
 
 function sortBy(header) {
   const table = header.closest("table");
-  const body = table.tBodies[0];
   const column = Number(header.dataset.column);
   const numeric = header.classList.contains("n");
   const before = header.getAttribute("aria-sort");
@@ -65,15 +64,18 @@ function sortBy(header) {
   for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
   const value = (row) => row.cells[column].dataset.value.replace(/inf$/, "Infinity");
-  const rows = [...body.rows].filter((row) => !row.classList.contains("total"));
-  const totals = [...body.rows].filter((row) => row.classList.contains("total"));
-  rows.sort((first, second) => {
-    const [a, b] = [value(first), value(second)];
-    if (a === "" || b === "") return (a === "") - (b === ""); // what is missing comes last
-    const order = numeric ? Number(a) - Number(b) : a.localeCompare(b, "en");
-    return ascending ? order : -order;
-  });
-  body.append(...rows, ...totals);
+  // Each body is a ranking of its own, which begins with its heading.
+  for (const body of table.tBodies) {
+    const of = (name) => [...body.rows].filter((row) => row.classList.contains(name));
+    const rows = [...body.rows].filter((row) => !row.className);
+    rows.sort((first, second) => {
+      const [a, b] = [value(first), value(second)];
+      if (a === "" || b === "") return (a === "") - (b === ""); // what is missing comes last
+      const order = numeric ? Number(a) - Number(b) : a.localeCompare(b, "en");
+      return ascending ? order : -order;
+    });
+    body.append(...of("split"), ...rows, ...of("total"));
+  }
 }
 
 for (const header of document.querySelectorAll("th.sort")) {

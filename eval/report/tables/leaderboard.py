@@ -11,14 +11,31 @@ from whatif_jax.comparison.bootstrap import By
 
 from ..comparison import Comparison
 from ..labels import METRIC_LABELS, MINUS
+from .forecasts import inside
 from .table import MODEL, Column, Table, spread
 
-__all__ = ["INTERVALS", "leaderboard_table", "pairwise_table", "runs_table"]
+__all__ = [
+    "INTERVALS",
+    "RANKED_ALONE",
+    "SPLITS_NOTE",
+    "leaderboard_table",
+    "pairwise_table",
+    "runs_table",
+]
 
 # The intervals of all tables but the leaderboard.
 INTERVALS = (
     "Below, 95 % bootstrap intervals for this suite's targets: histories are drawn, both futures "
     "of each together."
+)
+RANKED_ALONE = ", of the models of the first ranking alone"
+# Why models are ranked apart; for a report that has several splits.
+SPLITS_NOTE = (
+    "Models are ranked apart by what they were trained on, and never against each other across "
+    "that: zero-shot ones have seen neither series nor constants of this suite; left-out system: "
+    "trained on the other systems, scored on the one left out alone; in distribution: trained on "
+    "the series and constants that these very tasks are made of, so that their skill says nothing "
+    "about a system they have not seen; unknown: the forecaster does not say."
 )
 # What the leaderboard's intervals draw: histories of this suite, and targets.
 BY: tuple[By, ...] = ("pair", "target")
@@ -46,11 +63,14 @@ def leaderboard_table(comparison: Comparison) -> Table:
     )
     columns = (
         MODEL,
+        Column("trained_on", "Trained on"),
         Column("scored", "Scored on"),
         Column("tasks", "Tasks", "count"),
         *_by_metric("skill", "Skill (%)", [f"_{by}" for by in BY]),
         *(_by_metric("linear", "Linear on the same tasks (%)") if beside else ()),
         *_by_metric("win_rate", "Win rate (%)", [""]),
+        Column("forecasts", "Forecasts"),
+        Column("interval", "80 %", "share", "Interval holds (%)"),
         Column("seconds", "mean", "seconds", "Seconds a series"),
         Column("seconds_median", "median", "seconds", "Seconds a series"),
         Column("imputed", "Imputed", "count"),
@@ -58,11 +78,15 @@ def leaderboard_table(comparison: Comparison) -> Table:
     )
     common = comparison.common("wql")
     shared = 0 if common is None else len(common)
+    several = len(comparison.splits) > 1
+    among = f" of its ranking; of the first, {comparison.models[comparison.ranking[0]].split}"
+    among = among if several else ""
     note = (
         f"Skill: 1 {MINUS} geometric mean of the ratios of a model's errors to the "
         "reference's, over the model's own tasks. Win rate: share of tasks with a smaller error "
-        f"than another model, averaged over the other models, over the {shared:,} tasks that all "
-        f"{len(comparison.models)} models were scored on; of raw errors, as in the paper. "
+        f"than another model, averaged over the other models{among}, over the {shared:,} tasks "
+        f"that all {len(comparison.ranking)} models were scored on; of raw errors, as in the "
+        "paper. "
         "Below them, 95 % percentile bootstrap intervals "
         f"({comparison.resamples:,} resamples, the same for all models). The upper one is for "
         "other histories of this suite's targets: histories are drawn, both futures of each "
@@ -71,7 +95,8 @@ def leaderboard_table(comparison: Comparison) -> Table:
         + ("Linear on the same tasks: for models not scored on all. " if beside else "")
         + "Seconds: of the forecaster for one series, without compilation, on the machine of the "
         "run. Imputed: tasks without a finite forecast, replaced by naive. Crossings: neighbouring "
-        "quantiles out of order before they were sorted."
+        "quantiles out of order before they were sorted. Interval holds: share of the truth above "
+        "the 10 % and not above the 90 % quantile, mean over tasks."
     )
     return Table("leaderboard", "Leaderboard", columns, frame, note, ("reference",))
 
@@ -93,23 +118,29 @@ def _facts(comparison: Comparison) -> pl.DataFrame:
         seconds = pl.DataFrame(model.run.seconds)["seconds"]
         seconds = seconds.filter(seconds.is_finite())
         facts: dict[str, object] = {"model": name, "scored": model.scored}
+        facts |= {"trained_on": model.split, "forecasts": model.forecasts}
+        facts |= {"interval": inside(model)}
         facts |= {"seconds": seconds.mean(), "seconds_median": seconds.median()}
         rows.append(facts | {one: model.scores[one].sum() for one in ("imputed", "crossings")})
-    return comparison.typed(pl.DataFrame(rows))
+    return comparison.typed(pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _win_rates(comparison: Comparison) -> pl.DataFrame:
-    unknown = np.full(len(comparison.models), np.nan)
-    columns = {"model": pl.Series(list(comparison.models))}
-    for metric in METRIC_LABELS:
-        table = comparison.common(metric)
-        found = Interval(unknown, unknown, unknown)
-        if table is not None and len(table.models) > 1:
-            found = comparison.bootstrap(table, win_rates)
-        ends = {"": found.estimate, "_low": found.lower, "_high": found.upper}
-        for ending, values in ends.items():
-            columns[f"{metric}_win_rate{ending}"] = pl.Series(100 * values).fill_nan(None)
-    return comparison.typed(pl.DataFrame(columns))
+    """Of every model against the others of its split."""
+    parts = []
+    for names in comparison.splits.values():
+        unknown = np.full(len(names), np.nan)
+        columns = {"model": pl.Series(names)}
+        for metric in METRIC_LABELS:
+            table = comparison.table(metric, names)
+            found = Interval(unknown, unknown, unknown)
+            if table is not None and len(table.models) > 1:
+                found = comparison.bootstrap(table, win_rates)
+            ends = {"": found.estimate, "_low": found.lower, "_high": found.upper}
+            for ending, values in ends.items():
+                columns[f"{metric}_win_rate{ending}"] = pl.Series(100 * values).fill_nan(None)
+        parts.append(pl.DataFrame(columns))
+    return comparison.typed(pl.concat(parts))
 
 
 def pairwise_table(comparison: Comparison) -> Table | None:
@@ -136,6 +167,7 @@ def pairwise_table(comparison: Comparison) -> Table | None:
                     row[f"{name}_high"] = float(high[one, other])
             rows.append(row)
     group = "Win rate (%) against"
+    alone = RANKED_ALONE if len(comparison.splits) > 1 else ""
     columns = (
         MODEL,
         *(
@@ -146,18 +178,21 @@ def pairwise_table(comparison: Comparison) -> Table | None:
     )
     note = (
         f"Share of the {count:,} tasks that all models were scored on where the row's model has "
-        f"the smaller error (raw, as in the paper); ties count half. {INTERVALS}"
+        f"the smaller error (raw, as in the paper); ties count half{alone}. {INTERVALS}"
     )
     return Table.of_rows("pairwise", "Pairwise win rates", columns, rows, note, ("metric",))
 
 
 def runs_table(comparison: Comparison) -> Table:
-    """What was run: version, settings, tasks."""
+    """What was run: version, settings, what its forecaster declares, tasks."""
     columns = (
         MODEL,
         Column("forecaster", "Forecaster"),
         Column("version", "Version"),
         Column("settings", "Settings"),
+        Column("trained_on", "Trained on"),
+        Column("training", "Training"),
+        Column("informed", "Informed"),
         Column("forecasts", "Forecasts"),
         Column("tasks", "Tasks", "count"),
         Column("kept", "Kept for the browser", "count"),
@@ -165,9 +200,14 @@ def runs_table(comparison: Comparison) -> Table:
     rows = []
     for name, model in comparison.models.items():
         run = model.run
-        settings = json.dumps(run.settings, sort_keys=True) if run.settings else ""
-        forecasts = "point" if model.point else f"{len(model.levels)} quantiles"
+        settings, training = (
+            json.dumps(one, sort_keys=True, ensure_ascii=False) if one else ""
+            for one in (run.settings, run.declared.training)
+        )
         kept = 0 if run.forecasts is None else run.forecasts.num_rows
-        values = (name, run.name, run.version, settings, forecasts, run.scores.num_rows, kept)
+        values = (
+            name, run.name, run.version, settings, run.declared.trained_on, training,
+            model.informed, model.forecasts, run.scores.num_rows, kept,
+        )  # fmt: skip
         rows.append(dict(zip((column.key for column in columns), values, strict=True)))
     return Table.of_rows("runs", "Runs", columns, rows)

@@ -9,7 +9,7 @@ from whatif_jax.comparison import fewest_most, log2_trend
 
 from ..comparison import KEYS, Comparison
 from ..labels import AXES, DASH, FUTURES, MEAN_OVER_MODELS, MINUS, Axis
-from .leaderboard import INTERVALS
+from .leaderboard import INTERVALS, RANKED_ALONE
 from .table import MODEL, Column, Table, spread
 
 __all__ = ["EVENT_RATIO", "fewest_most_table", "gap_table", "skill_tables"]
@@ -115,8 +115,11 @@ def gap_table(comparison: Comparison, by_system: Table) -> Table:
     frame = by_system.frame.filter(name != pl.col("reference").cast(pl.String)).select(
         *VARIANTS, name, **gaps, mean=pl.mean_horizontal(gaps.values())
     )
-    means = frame.group_by(VARIANTS).agg(
-        pl.lit(MEAN_OVER_MODELS).alias("model"), pl.col(*systems, "mean").mean()
+    ranked = pl.col("model").is_in(comparison.ranking)
+    means = (
+        frame.filter(ranked)
+        .group_by(VARIANTS)
+        .agg(pl.lit(MEAN_OVER_MODELS).alias("model"), pl.col(*systems, "mean").mean())
     )
     order = {"reference": False, "metric": False, "is_mean": False, "mean": True}
     frame = pl.concat([frame, means]).with_columns(is_mean=pl.col("model") == MEAN_OVER_MODELS)
@@ -125,7 +128,10 @@ def gap_table(comparison: Comparison, by_system: Table) -> Table:
     )
     group = f"Replay {MINUS} Novel (points)"
     columns = (MODEL, *(Column(one, one, "points", group) for one in (*systems, "mean")))
-    note = "Skill points lost from Replay to Novel futures; the last column and row are means."
+    note = (
+        "Skill points lost from Replay to Novel futures; the last column and row are means"
+        f"{RANKED_ALONE if len(comparison.splits) > 1 else ''}."
+    )
     return Table("gap", f"Replay{DASH}Novel gap", columns, frame, note, VARIANTS)
 
 

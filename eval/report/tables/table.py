@@ -102,10 +102,12 @@ class Table(NamedTuple):
         """The rows of one variant; what the table has no variants of is ignored."""
         values = {"metric": metric, "reference": reference}
         wanted = [pl.col(name) == value for name, value in values.items() if name in self.variants]
-        return self.frame.filter(wanted)
+        return self.frame.filter(wanted) if wanted else self.frame
 
     def choices(self, switches: Iterable[Switches]) -> list[Switches]:
-        """What the page's switches choose among for this table."""
+        """What the page's switches choose among for this table; one empty choice for none."""
+        if not self.variants:
+            return [Switches("")]
         whole = "reference" in self.variants
         return list(dict.fromkeys(one if whole else Switches(one.metric) for one in switches))
 

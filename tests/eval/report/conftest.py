@@ -24,9 +24,10 @@ class FewDrawn:
         self.drawn = None
 
     def save(self, made, path, hidden=()):
-        name, metric, reference = re.fullmatch(
-            "(.*)_(wql|wape)(?:_(naive|linear))?", path.name
-        ).groups()
+        found = re.fullmatch("(.*)_(wql|wape)(?:_(naive|linear))?", path.name)
+        if found is None:  # a figure without variants
+            return save(made, path, hidden)
+        name, metric, reference = found.groups()
         if name not in self.figures:
             self.figures.append(name)
         number = self.figures.index(name)

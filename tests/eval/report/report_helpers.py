@@ -17,8 +17,10 @@ from eval.report.models import models_of
 from eval.report.tables import Table
 from eval.results import Run
 from whatif_jax import Suite, root_key
+from whatif_jax.evaluation import Declaration
 
 WINDOW = {"width": 1366, "height": 768, "deviceScaleFactor": 1, "mobile": False}  # of the page
+FITTED = Declaration("nothing")
 LEVELS = tuple(round(0.1 * number, 1) for number in range(1, 10))
 
 
@@ -34,6 +36,7 @@ def made_run(
     seed: int = 0,
     metric_version: str = "1",
     tasks: str = "all",
+    declared: Declaration = FITTED,
 ) -> Run:
     """A run with random errors: better on Replay, worse with K, better with events.
 
@@ -48,6 +51,7 @@ def made_run(
         seed: of the random errors.
         metric_version: of the metadata.
         tasks: of the metadata: how the rows were chosen.
+        declared: what the forecaster was trained on and told.
     """
     part = suite if rows is None else suite.take(rows)
     part = part.take(np.argsort(part.column("task_id")))
@@ -93,7 +97,9 @@ def made_run(
         {"task_id": pa.array(ids, pa.int64()), "seconds": 0.001 + 0.01 * quality * noise}
     ).replace_schema_metadata(metadata)
     forecasts = _forecasts(suite, [one for one in kept if one in set(ids.tolist())], quality, width)
-    return Run(name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata)
+    return Run(
+        name, "1", settings or {}, Path(name), scores, seconds, forecasts, metadata, declared
+    )
 
 
 _FUTURES: dict[int, np.ndarray] = {}  # of whatif-v1 by task id: making them takes a second or two

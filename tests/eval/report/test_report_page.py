@@ -27,16 +27,17 @@ def test_figures_come_as_png_and_svg_for_every_metric_and_reference(report):
     stems = {path.stem for path in (report / "figures").glob("*.svg")}
     assert stems == {path.stem for path in (report / "figures").glob("*.png")}
     names = ("leaderboard", "replay_novel", "by_system", "gap", "fewest_most", "skill_by_k",
-             "skill_by_events", "skill_by_event_length", "skill_by_context")  # fmt: skip
+             "skill_by_events", "skill_by_event_length", "skill_by_context",
+             "difference_to_chronos_2")  # fmt: skip
     expected = {
         f"{name}_{metric}_{reference}"
         for name in names for metric in ("wql", "wape") for reference in ("naive", "linear")
     }  # fmt: skip
     # eight times the events need longer contexts than those of these tasks
     few = {one for one in expected if one.startswith("fewest_most")}
-    assert expected - few <= stems <= expected | {"pairwise_wql", "pairwise_wape"}
+    assert expected - few <= stems <= expected | {"pairwise_wql", "pairwise_wape", "coverage"}
     files = {path.suffix for path in report.rglob("*") if path.is_file()}
-    assert files == {".html", ".csv", ".png", ".svg"}  # nothing half-written is left
+    assert files == {".html", ".csv", ".md", ".png", ".svg"}  # nothing half-written is left
 
 
 def test_the_page_refers_to_nothing_outside_itself(report):

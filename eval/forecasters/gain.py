@@ -1,0 +1,127 @@
+"""The closed form's response around any forecaster: events hidden from it, its answer moved.
+
+The forecaster is given a history in which the steps of events hold what the closed form takes for
+the event-free course, and covariates that stay at base. Its quantiles are then of an event-free
+future, and the response to the future's factors, fitted to the true history, is put on them.
+
+References:
+    eval/forecasters/scaling_gain.py.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from whatif_jax import BatchInfo, Forecaster
+from whatif_jax._types import Array
+from whatif_jax.evaluation.forecaster import forecaster_identity
+from whatif_jax.tasks.inputs import ForecastInputs, inputs_from
+
+from .scaling import WIDTH, ScalingFit, fit_scaling, respond
+
+__all__ = ["WithGain", "gained", "with_gain"]
+
+SUFFIX = "-gain"  # of a name of the registry
+MEDIAN = 0.5
+SAME_LEVEL = 1e-6
+
+
+@jax.jit
+def _fit(inputs: ForecastInputs) -> tuple[ScalingFit, Array]:
+    """Fits of the rows of a batch, and their histories without events [B, T]."""
+
+    def one(row: ForecastInputs) -> tuple[ScalingFit, Array]:
+        fit = fit_scaling(row)
+        return fit, jnp.where(fit.free, row.history, fit.baseline.past * fit.unit)
+
+    return jax.lax.map(one, inputs, batch_size=4)
+
+
+@jax.jit
+def _respond(fit: ScalingFit, quantiles: Array, median: Array, levels: Array) -> Array:
+    return jax.vmap(respond, in_axes=(0, 0, 0, None))(fit, quantiles, median, levels)
+
+
+class WithGain:
+    """A forecaster that sees no event, with the closed form's response on its answer.
+
+    Args:
+        forecaster: on NumPy or JAX arrays; what it does with covariates does not matter, as they
+            stay at base.
+    """
+
+    informed = True
+
+    def __init__(self, forecaster: Forecaster):
+        name, version, _ = forecaster_identity(forecaster)
+        self.forecaster = forecaster
+        self.name = f"{name}{SUFFIX}"
+        self.version = f"{version}+1"
+        self.settings: Mapping[str, object] = dict(getattr(forecaster, "settings", {}))
+        self.wants_info = bool(getattr(forecaster, "wants_info", False))
+        self.trained_on = getattr(forecaster, "trained_on", "unknown")
+        self.row_tolerance = max(1e-3, getattr(forecaster, "row_tolerance", 0.0))
+
+    def __call__(
+        self,
+        history: np.ndarray,
+        covariates: np.ndarray,
+        horizon: int,
+        levels: Sequence[float],
+        info: BatchInfo | None = None,
+    ) -> list[np.ndarray | None]:
+        """Quantiles [H, Q] of every row, or None where the forecaster has no forecast.
+
+        Args:
+            history: [B, T].
+            covariates: [B, T + H, K], in their own units.
+            horizon: H.
+            levels: Q wanted quantile levels.
+            info: of the rows; given where `wants_info`, and only there.
+        """
+        fit, without = _fit(
+            inputs_from(jnp.asarray(history), jnp.asarray(covariates), horizon, width=WIDTH)
+        )
+        base = np.repeat(np.asarray(covariates)[:, :1], covariates.shape[1], axis=1)
+        asked = tuple(sorted({*map(float, levels), MEDIAN}))
+        on_device = getattr(self.forecaster, "on_device", False)
+        given: list[Any] = (
+            [without, jnp.asarray(base)] if on_device else [np.array(without), np.array(base)]
+        )
+        more = {"info": info} if self.wants_info else {}
+        answers = list(self.forecaster(*given, horizon, asked, **more))
+        there = [row for row, answer in enumerate(answers) if answer is not None]
+        result: list[np.ndarray | None] = [None] * len(answers)
+        if not there:
+            return result
+        free = np.full((len(answers), horizon, len(asked)), 0.0, np.float32)
+        for row in there:
+            free[row] = np.asarray(answers[row])  # a point forecast stands at every level
+        at = [int(np.argmin(np.abs(np.array(asked) - level))) for level in levels]
+        median = free[..., asked.index(MEDIAN)]
+        moved = np.asarray(_respond(fit, free[..., at], median, np.array(levels, np.float32)))
+        for row in there:
+            result[row] = moved[row]
+        return result
+
+    def __repr__(self) -> str:
+        return f"WithGain({self.forecaster!r})"
+
+
+def with_gain(forecaster: Forecaster) -> WithGain:
+    """A forecaster with events hidden from it and the closed form's response on its quantiles."""
+    return WithGain(forecaster)
+
+
+def gained(factory: Callable[..., Forecaster]) -> Callable[..., Forecaster]:
+    """A factory of the same settings, whose forecasters are `with_gain`."""
+
+    @functools.wraps(factory)
+    def make(**settings: object) -> Forecaster:
+        return with_gain(factory(**settings))
+
+    return make

@@ -1,0 +1,66 @@
+"""The closed form's response around other forecasters: what they are given, what comes back."""
+
+import numpy as np
+
+from eval.forecasters import make_forecaster, needs, takes
+from eval.forecasters.gain import with_gain
+
+T, H = 512, 64
+LEVELS = (0.1, 0.9)
+
+
+def _rows():
+    """Histories [2, T], a power law of one covariate over a season, and covariates."""
+    steps = np.arange(T + H)
+    factors = np.ones((T + H, 1))
+    for start, factor in ((250, 2.0), (330, 4.0), (420, 0.5)):
+        factors[start : start + 40] = factor
+    factors[T:] = 8.0
+    season = 5.0 + 2.0 * np.sin(2 * np.pi * steps / 24)
+    series = np.stack([season, 3.0 * season]) * factors[:, 0] ** 0.5
+    covariates = np.stack([4.0 * factors, 9.0 * factors])
+    return series[:, :T].astype(np.float32), covariates.astype(np.float32)
+
+
+def test_events_are_hidden_and_the_answer_is_moved():
+    history, covariates = _rows()
+    seen = {}
+
+    def inner(past, known, horizon, levels):
+        seen.update(past=past, known=known, levels=levels)
+        event_free = past[:, -72 : -72 + horizon]
+        return np.repeat(event_free[:, :, None], len(levels), axis=2)
+
+    answer = with_gain(inner)(history, covariates, H, LEVELS)
+    factor = np.asarray(covariates[:, :T, 0] / covariates[:, :1, 0])
+    np.testing.assert_allclose(seen["past"], history / factor**0.5, rtol=2e-3)
+    np.testing.assert_array_equal(
+        seen["known"], np.broadcast_to(covariates[:, :1], covariates.shape)
+    )
+    assert seen["levels"] == (0.1, 0.5, 0.9)
+    expected = seen["past"][:, -72 : -72 + H] * 8.0**0.5
+    for row in range(2):
+        assert answer[row].shape == (H, 2)
+        np.testing.assert_allclose(answer[row].mean(axis=1), expected[row], rtol=5e-3)
+        assert (answer[row][:, 1] > answer[row][:, 0]).all()  # the response is not known exactly
+
+
+def test_a_row_without_forecast_stays_without_one():
+    history, covariates = _rows()
+
+    def inner(past, known, horizon, levels):
+        return [None, np.full((horizon, 1), 5.0)]
+
+    first, second = with_gain(inner)(history, covariates, H, LEVELS)
+    assert first is None
+    assert second.shape == (H, 2)
+
+
+def test_names_of_the_registry_take_the_settings_of_what_they_wrap():
+    assert takes("fracast-gain") == takes("fracast")
+    assert needs("fracast-gain") == needs("fracast")
+    forecaster = make_forecaster("naive-gain")
+    assert forecaster.name == "naive-gain"
+    history, covariates = _rows()
+    answer = forecaster(history, covariates, H, (0.5,))
+    np.testing.assert_allclose(answer[0][:, 0], history[0, -1] * 8.0**0.5, rtol=5e-3)

@@ -1,0 +1,65 @@
+"""A run's fields refuse what cannot be; streams are the split's."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from tests.training.training_helpers import tiny
+from training.cli import parse_buckets, parse_fields
+from training.config import model_factory, read_config
+from training.data import VALIDATION, open_stream, stream_key, trained_on
+from whatif_jax.tasks.keys import PRNG
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"steps": None}, "steps, minutes: expected one of the two"),
+        ({"minutes": 3.0}, "steps, minutes: expected one of the two"),
+        ({"steps": 0}, "steps: '0'; expected greater than or equal to 1"),
+        (
+            {"batchsize": 3},
+            "batchsize: no field of a run; expected one of 'averaging', 'batch_size'",
+        ),
+        ({"split": "all"}, "split: 'all'; expected 'randomised', 'leave-one-system-out' or"),
+        ({"left_out": "sumo"}, "left_out: sumo; expected a system's name with the split"),
+        ({"split": "randomised"}, "systems: epanet; expected none but with the split"),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name(changes, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        tiny(**changes)
+
+
+def test_options_are_refused_by_name(tmp_path):
+    assert parse_buckets(["512+64", "9+1"]) == [[512, 64], [9, 1]]
+    assert parse_fields(["clip=0.5", "model=a:b"]) == {"clip": 0.5, "model": "a:b"}
+    for wrong in ("512", "512+", "a+b"):
+        with pytest.raises(ValueError, match="expected CONTEXT"):
+            parse_buckets([wrong])
+    with pytest.raises(ValueError, match="each key once"):
+        parse_fields(["clip=1", "clip=2"])
+    with pytest.raises(ValueError, match="expected a folder of `fit`"):
+        read_config(tmp_path)
+    with pytest.raises(ValueError, match="expected MODULE:FACTORY"):
+        model_factory("training.nothing:make")
+
+
+def test_training_and_validation_never_share_a_key():
+    keys = [stream_key(tiny(seed=seed), part) for seed in (0, 1) for part in (0, VALIDATION)]
+    words = [tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys]
+    assert words[1] == words[3] and len(set(words)) == 3  # one validation for all runs
+    assert {str(jax.random.key_impl(key)) for key in keys} == {PRNG}
+
+
+def test_the_left_out_system_is_not_in_the_stream():
+    config = tiny(split="leave-one-system-out", left_out="sumo", systems=None)
+    stream = open_stream(config)
+    assert {system for system, _ in stream.systems.targets} == {"epanet", "gridlabd", "opendc"}
+    declared = trained_on(config)
+    assert declared["trained_on"] == "left-out-system" and declared["left_out"] == ["sumo"]
+    assert "sumo" not in declared["systems"]
+    with pytest.raises(ValueError, match="left_out: 'suma'; expected one of"):
+        open_stream(tiny(split="leave-one-system-out", left_out="suma", systems=None))

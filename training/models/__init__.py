@@ -1,0 +1,1 @@
+"""Architectures: each takes `ForecastInputs` and returns nine quantiles in the target's unit."""

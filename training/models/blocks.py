@@ -1,0 +1,113 @@
+"""Parts that the architectures share: masked attention, linear recurrence, monotone quantiles."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from whatif_jax._types import Array, Bool, Float, PRNGKeyArray
+
+__all__ = ["LEVELS", "Block", "QuantileHead", "Recurrence", "stack_blocks"]
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MIDDLE = LEVELS.index(0.5)
+DISTANCES = (0.44, 0.317, 0.271, 0.253, 0.0, 0.253, 0.271, 0.317, 0.44)  # of a normal's quantiles
+
+
+class Block(eqx.Module):
+    """Pre-norm attention and perceptron over a set of tokens; tokens that are masked are unread."""
+
+    attention: eqx.nn.MultiheadAttention
+    first_norm: eqx.nn.LayerNorm
+    second_norm: eqx.nn.LayerNorm
+    widen: eqx.nn.Linear
+    narrow: eqx.nn.Linear
+
+    def __init__(self, width: int, heads: int, *, key: PRNGKeyArray):
+        first, second, third = jax.random.split(key, 3)
+        self.attention = eqx.nn.MultiheadAttention(heads, width, key=first)
+        self.first_norm = eqx.nn.LayerNorm(width)
+        self.second_norm = eqx.nn.LayerNorm(width)
+        self.widen = eqx.nn.Linear(width, 2 * width, key=second)
+        self.narrow = eqx.nn.Linear(2 * width, width, key=third)
+
+    def __call__(self, tokens: Float[Array, "N D"], mask: Bool[Array, " N"]) -> Float[Array, "N D"]:
+        """Tokens after one block; each attends to all that are there, and always to itself."""
+        count = tokens.shape[0]
+        seen = mask[None, :] | jnp.eye(count, dtype=bool)
+        normed = jax.vmap(self.first_norm)(tokens)
+        tokens = tokens + self.attention(normed, normed, normed, mask=seen)
+        normed = jax.vmap(self.second_norm)(tokens)
+        hidden = jax.nn.gelu(jax.vmap(self.widen)(normed))
+        return tokens + jax.vmap(self.narrow)(hidden)
+
+
+class Recurrence(eqx.Module):
+    """A gated diagonal linear recurrence in both directions over tokens in order of time.
+
+    References:
+        Orvieto et al., Resurrecting recurrent neural networks for long sequences (2023).
+    """
+
+    norm: eqx.nn.LayerNorm
+    enter: eqx.nn.Linear
+    gate: eqx.nn.Linear
+    leave: eqx.nn.Linear
+    decay: Float[Array, " D"]  # logit of what a step keeps
+
+    def __init__(self, width: int, *, key: PRNGKeyArray):
+        first, second, third = jax.random.split(key, 3)
+        self.norm = eqx.nn.LayerNorm(width)
+        self.enter = eqx.nn.Linear(width, width, key=first)
+        self.gate = eqx.nn.Linear(width, 2 * width, key=second)
+        self.leave = eqx.nn.Linear(2 * width, width, key=third)
+        self.decay = jnp.linspace(0.0, 5.0, width)
+
+    def __call__(self, tokens: Float[Array, "N D"], mask: Bool[Array, " N"]) -> Float[Array, "N D"]:
+        """Tokens after one block; a masked token passes the state on and adds nothing."""
+        normed = jax.vmap(self.norm)(tokens)
+        keep = jax.nn.sigmoid(self.decay)
+        entered = jax.vmap(self.enter)(normed) * (1.0 - keep)
+        entered = jnp.where(mask[:, None], entered, 0.0)
+        kept = jnp.where(mask[:, None], keep, 1.0)
+
+        def join(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+            return left[0] * right[0], left[1] * right[0] + right[1]
+
+        ahead = jax.lax.associative_scan(join, (kept, entered))[1]
+        back = jax.lax.associative_scan(join, (kept, entered), reverse=True)[1]
+        state = jnp.concatenate([ahead, back], axis=-1) * jax.nn.silu(jax.vmap(self.gate)(normed))
+        return tokens + jax.vmap(self.leave)(state)
+
+
+def stack_blocks(
+    kind: str, width: int, heads: int, depth: int, *, key: PRNGKeyArray
+) -> tuple[Block | Recurrence, ...]:
+    """`depth` blocks: "attention", or "recurrence"."""
+    keys = jax.random.split(key, depth)
+    if kind == "recurrence":
+        return tuple(Recurrence(width, key=each) for each in keys)
+    return tuple(Block(width, heads, key=each) for each in keys)
+
+
+class QuantileHead(eqx.Module):
+    """Nine quantiles that never cross: a middle, and positive distances outwards from it."""
+
+    linear: eqx.nn.Linear
+
+    def __init__(self, width: int, *, key: PRNGKeyArray):
+        linear = eqx.nn.Linear(width, len(LEVELS), key=key)
+        # begins at no correction and even distances, whatever the tokens hold
+        self.linear = eqx.tree_at(lambda layer: layer.weight, linear, 0.01 * linear.weight)
+
+    def __call__(self, token: Float[Array, " D"]) -> tuple[Float[Array, ""], Float[Array, " Q"]]:
+        """The middle, and offsets of the quantiles from it: ascending, 0 at the median."""
+        raw = self.linear(token)
+        return raw[MIDDLE], offsets(raw)
+
+
+def offsets(raw: Float[Array, "*batch Q"]) -> Float[Array, "*batch Q"]:
+    """Ascending offsets from the median; those of a standard normal where `raw` is 0."""
+    distance = jnp.asarray(DISTANCES, raw.dtype) * jax.nn.softplus(raw) / jnp.log(2.0)
+    below = jnp.cumsum(distance[..., MIDDLE - 1 :: -1], axis=-1)[..., ::-1]
+    above = jnp.cumsum(distance[..., MIDDLE + 1 :], axis=-1)
+    return jnp.concatenate([-below, jnp.zeros_like(raw[..., :1]), above], axis=-1)
