@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding
 
-from whatif_jax import TaskStream, builtin_systems, root_key
+from whatif_jax import TaskStream, builtin_systems, root_key, training_stream
 
 from .config import FitConfig
 
@@ -55,9 +55,7 @@ def open_stream(
     }
     key = stream_key(config, part)
     if config.split == "randomised":
-        from whatif_jax import RandomisedStream
-
-        return RandomisedStream(key, **arguments)
+        return training_stream("randomised", key, **arguments)
     systems = config.systems
     if config.left_out is not None:
         known = builtin_systems()

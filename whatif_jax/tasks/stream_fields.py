@@ -4,6 +4,7 @@ Every refusal is a ValueError that names field, value and expectation.
 """
 
 import math
+from typing import Any
 
 import jax
 import numpy as np
@@ -71,12 +72,12 @@ def checked_buckets(buckets: object) -> tuple[tuple[int, int], ...]:
     return tuple((int(context), int(horizon)) for context, horizon in pairs)
 
 
-def checked_probability(name: str, value: object) -> float:
+def checked_probability(name: str, value: Any) -> float:
     """A number in [0, 1]."""
     number = isinstance(value, int | float | np.integer | np.floating)
-    if isinstance(value, bool) or not number or not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name}: {value!r}; expected a probability in [0, 1]")
-    return float(value)
+    if number and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0:
+        return float(value)
+    raise ValueError(f"{name}: {value!r}; expected a probability in [0, 1]")
 
 
 def whole_numbers(name: str, given: object) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 from .._types import PRNGKeyArray
 from ..catalog import builtin_systems
 from ..catalog.errors import one_of
-from .randomised import RandomisedStream
+from .randomised import RandomisedStream, load_training_series
 from .stream import TaskStream
 
 __all__ = ["SPLITS", "training_stream"]
@@ -30,7 +30,8 @@ def training_stream(
         key: a seed in [0, 2**32) or a JAX key of any implementation.
         batch_size: rows of a batch.
         left_out: the system to leave out, for "leave-one-system-out" and for it alone.
-        options: further fields of `RandomisedStream`, or of `TaskStream`.
+        options: further fields of `RandomisedStream`, or of `TaskStream`. The pool of "randomised" is
+            the training-only series of the simulators unless another is given, or None.
 
     Raises:
         ValueError: no such split or system, or a field of the stream that is not usable.
@@ -41,6 +42,8 @@ def training_stream(
         expected = one_of(builtin_systems(), left_out) if left_out is None else "None"
         raise ValueError(f"left_out: {left_out!r}; expected {expected} for the split {split!r}")
     if split == "randomised":
+        if "pool" not in options:
+            options["pool"] = load_training_series()
         return RandomisedStream(key, batch_size, **options)
     if "systems" in options:
         raise ValueError(f"systems: given; expected none, as the split {split!r} names them")

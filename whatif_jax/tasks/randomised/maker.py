@@ -15,7 +15,7 @@ import numpy as np
 from ..._types import Array, Bool, BoolScalar, Float, Int, PRNGKeyArray
 from ..._xla import apart
 from ..draw import below
-from ..responses import ActiveResponse, gain_and_shift, moved
+from ..responses import ActiveResponse, impose
 from ..task import Task
 from .augment import missing_spans
 from .baseline import SeriesPool, baseline_series
@@ -124,12 +124,11 @@ def make_task(
         return _both(shown, own), _both(felt, wander)
 
     shown, felt = apart(choices.true, moved_covariates)
-    gain, shift = apart(choices.true, lambda: gain_and_shift(drawn.response, felt))
     # each is read in several places, and would be computed anew in each
     noise = apart(choices.true, lambda: _noise(numbers, steps_key, y, cases.noise, prior))
     lost = apart(choices.true, lambda: cases.missing & _lost(context, steps_key))
     cases = dataclasses.replace(cases, missing=jnp.any(lost))
-    target = apart(choices.true, lambda: moved(drawn.response, gain, shift, y) + noise)
+    target = apart(choices.true, lambda: impose(drawn.response, felt, y) + noise)
     values = apart(
         choices.true,
         lambda: jnp.where(mask[:, None], drawn.base[:, None] * (1.0 + shown), 0.0),

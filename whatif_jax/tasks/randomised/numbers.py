@@ -4,6 +4,8 @@ A number depends on the key, its name, its event and its covariate alone, so tha
 more event or covariate, changes none of the others.
 """
 
+from collections.abc import Mapping
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -86,7 +88,7 @@ def log_between(share: Array, ends: tuple[float, float]) -> Array:
     return jnp.exp(low + (high - low) * share)
 
 
-def chosen(share: Array, table: dict, names: tuple[str, ...]) -> Array:
+def chosen(share: Array, table: Mapping[str, float], names: tuple[str, ...]) -> Array:
     """Number of a kind in `names`, drawn by a table of shares."""
     weights = np.array([table.get(name, 0.0) for name in names])
     ends = np.cumsum(weights / weights.sum())

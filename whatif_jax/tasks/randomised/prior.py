@@ -21,11 +21,10 @@ __all__ = ["Prior", "load_prior"]
 
 
 def _kinds(known: tuple[str, ...]) -> AfterValidator:
-    names = ", ".join(known)
-    return must(
-        f"a table of shares, some above 0, for some of {names}",
-        lambda shares: set(shares) <= set(known) and sum(shares.values()) > 0,
-    )
+    def holds(shares: Mapping[str, float]) -> bool:
+        return set(shares) <= set(known) and sum(shares.values()) > 0
+
+    return must(f"a table of shares, some above 0, for some of {', '.join(known)}", holds)
 
 
 Probability = Annotated[float, Field(ge=0, le=1), FLOAT32]
@@ -47,7 +46,10 @@ MOST_EVENTS = 64
 
 
 def _counts(most: int) -> AfterValidator:
-    return must(f"[low, high], 1 <= low <= high <= {most}", lambda r: 1 <= r[0] <= r[1] <= most)
+    def holds(ends: tuple[int, int]) -> bool:
+        return 1 <= ends[0] <= ends[1] <= most
+
+    return must(f"[low, high], 1 <= low <= high <= {most}", holds)
 
 
 class SeriesPrior(Entry):

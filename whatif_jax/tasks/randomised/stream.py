@@ -104,21 +104,23 @@ class RandomisedStream:
         k = range(low, high + 1) if self.k is None else whole_numbers("k", self.k)
         if max(k) > MOST_COVARIATES:
             raise ValueError(f"k: {max(k)}; expected at most {MOST_COVARIATES}")
-        self._set("k", tuple(sorted(set(k))))
+        held = sorted(set(k))
+        self._set("k", tuple(held))
         novel = prior.future.novel if self.novel is None else self.novel
         self._set("novel", checked_probability("novel", novel))
         shares = dict(prior.hard_cases) if self.hard_cases is None else self.hard_cases
-        self._set("hard_cases", _checked_cases(shares))
+        cases = _checked_cases(shares)
+        self._set("hard_cases", cases)
         pools = tuple(self._pool(sum(bucket)) for bucket in self.buckets)
         self._set("pools", pools)
         put = jax.device_put
         self._set(
             "choices",
             Choices(
-                k=put(np.resize(np.array(self.k, np.int32), max(self.k or ()))),
-                n_k=put(np.int32(len(self.k))),
+                k=put(np.resize(np.array(held, np.int32), max(held))),
+                n_k=put(np.int32(len(held))),
                 novel=put(np.float32(self.novel)),
-                shares=put(np.array([self.hard_cases[name] for name in HARD_CASES], np.float32)),
+                shares=put(np.array([cases[name] for name in HARD_CASES], np.float32)),
                 true=put(np.bool_(True)),
             ),
         )
