@@ -60,6 +60,25 @@ def test_python(folder):
     run([sys.executable, "-W", "error::DeprecationWarning:__main__", script.name], folder)
 
 
+@pytest.mark.skipif(
+    not (ROOT / "training" / "checkpoints" / "tiny").is_dir(), reason="no trained model here"
+)
+def test_the_trained_model_forecasts():
+    """The three lines, run in the checkout on a batch of three series."""
+    (lines,) = [block for block in blocks("py") if "load_forecaster" in block]
+    before = (
+        "import numpy as np",
+        "horizon, levels = 8, [0.1, 0.5, 0.9]",
+        "history = np.float32(10 + np.sin(np.arange(64) / 4)) * np.ones((3, 1), np.float32)",
+        "covariates = np.ones((3, 72, 2), np.float32)",
+    )
+    after = (
+        "assert np.shape(quantiles) == (3, 8, 3)",
+        "assert np.all(np.isfinite(quantiles)) and np.all(np.diff(quantiles, axis=-1) >= 0)",
+    )
+    run([sys.executable, "-c", "\n".join([*before, lines, *after])], ROOT)
+
+
 def test_commands(folder):
     """Every `$ whatif-jax` line of the console blocks."""
     lines = [line for block in blocks("console") for line in block.splitlines()]

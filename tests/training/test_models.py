@@ -171,15 +171,16 @@ def test_models_are_of_float32_under_any_flag(name):
 def test_without_training_the_model_is_the_best_closed_candidate():
     """A season times a power law, its future computed by hand.
 
-    The candidate `power` with the smaller penalty is within 1 % of it, other forms are not within
-    3 %, and the untrained model's median, which weighs forms by what they got wrong of events left
-    out, is within 5 %.
+    The candidate `power` with the smaller penalty is within 1 % of it, forms that are no power law
+    are not within 3 %, and the untrained model's median, which weighs forms by what they got wrong
+    of events left out, is within 5 %.
     """
     inputs, future = cases.power_law()
     candidates = np.float64(jax.jit(closed_form)(inputs).candidates)
     wrong = np.abs(candidates - future).max(axis=1) / future.max()
-    assert np.argmin(wrong) == 0 and wrong[0] < 0.01
-    assert all(wrong[row] > 0.03 for row, (acts, *_) in enumerate(FORMS) if acts != "power")
+    assert wrong[0] < 0.01
+    others = [row for row, (acts, *_) in enumerate(FORMS) if acts not in ("power", "nearest")]
+    assert len(others) == 4 and np.all(wrong[others] > 0.03)
     untrained = EventModel(16, 2, 1, key=root_key(1))
     found, _ = forecast_batch("events", inputs, model=untrained)
     np.testing.assert_allclose(found[0, :, 4], future, rtol=0.05)
