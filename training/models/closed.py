@@ -20,15 +20,16 @@ from whatif_jax.tasks.inputs import ForecastInputs, scale_inputs
 
 __all__ = ["FORMS", "ClosedForm", "closed_form"]
 
-# (acts on, features, penalty); the last two are no fits
+# (acts on, features, penalty, log of how much it counts before any event speaks); the last two are
+# no fits of their own: the first, set right by what it misses of the nearest events, and no effect
 FORMS = (
-    ("power", "log", 1e-3),
-    ("power", "log", 1e-1),
-    ("multiply", "linear", 1e-2),
-    ("add", "log", 1e-2),
-    ("add", "linear", 1e-2),
-    ("nearest", "", 0.0),
-    ("unmoved", "", 0.0),
+    ("power", "log", 1e-3, 2.0),
+    ("power", "log", 1e-1, 0.0),
+    ("multiply", "linear", 1e-2, -1.0),
+    ("add", "log", 1e-2, -2.0),
+    ("add", "linear", 1e-2, -2.0),
+    ("nearest", "", 0.0, 1.0),
+    ("unmoved", "", 0.0, -4.0),
 )
 SMALLEST_UNIT = 1e-3  # of the largest magnitude of the history
 SMALLEST_SPREAD = 0.02  # of the unit
@@ -95,8 +96,8 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     magnitude = jnp.sum(jnp.where(mask, jnp.abs(baseline.past), 0.0)) / jnp.maximum(
         jnp.sum(mask, dtype=values.dtype), 1.0
     )
-    candidates, relative = [], []
-    for acts, features, penalty in FORMS[:-2]:
+    candidates, relative, first = [], [], None
+    for acts, features, penalty, _ in FORMS[:-2]:
         design, ahead = (
             (doses, logs[steps:]) if features == "log" else (linear_doses, future_linear)
         )
@@ -106,13 +107,13 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
             aim = jnp.expm1(events.log_ratio)
         else:
             aim = events.difference / jnp.maximum(magnitude, noise)
-        coefficients, left_out = _ridge(design, aim, events.mask, penalty)
+        coefficients, residual, left_out = _ridge(design, aim, events.mask, penalty)
         score = ahead @ coefficients
+        if first is None:
+            first = (score, residual, left_out)
         if acts == "power":
-            candidate = baseline.future * jnp.exp(jnp.clip(score, -LARGEST_LOG, LARGEST_LOG))
-            wrong = level_there * (
-                jnp.exp(jnp.clip(aim - left_out, -LARGEST_LOG, LARGEST_LOG)) - jnp.exp(aim)
-            )
+            candidate = baseline.future * _exp(score)
+            wrong = level_there * (_exp(aim - left_out) - jnp.exp(aim))
         elif acts == "multiply":
             candidate = baseline.future * (1.0 + score)
             wrong = level_there * left_out
@@ -121,9 +122,14 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
             wrong = jnp.maximum(magnitude, noise) * left_out
         candidates.append(candidate)
         relative.append(wrong / size)
-    near_ratio, near_left_out = _nearest(doses, logs[steps:], events.log_ratio, events.mask)
-    candidates.append(baseline.future * jnp.exp(near_ratio))
-    relative.append(level_there * (jnp.exp(near_left_out) - jnp.exp(events.log_ratio)) / size)
+    score, residual, left_out = first
+    near_ahead, near_others = _nearest(doses, logs[steps:], residual, events.mask)
+    candidates.append(baseline.future * _exp(score + near_ahead))
+    relative.append(
+        level_there
+        * (_exp(events.log_ratio - left_out + near_others) - jnp.exp(events.log_ratio))
+        / size
+    )
     candidates.append(baseline.future)
     relative.append(level_there * jnp.expm1(events.log_ratio) / size)
 
@@ -136,7 +142,10 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     recent = free & (jnp.cumsum(free[::-1])[::-1] <= 16)
     last = jnp.maximum(jnp.sum(recent, dtype=values.dtype), 1.0)
     level = jnp.sum(jnp.where(recent, values, 0.0)) / last
-    weights = -0.5 * jnp.clip(number, 1.0, 8.0) * jnp.log(mean_square + SMALLEST_ERROR**2)
+    # one event, left out, leaves nothing to fit: only beliefs
+    speaking = jnp.clip(number - 1.0, 0.0, 8.0)
+    beliefs = jnp.asarray([form[-1] for form in FORMS], values.dtype)
+    weights = beliefs - 0.5 * speaking * jnp.log(mean_square + SMALLEST_ERROR**2)
     weights = jnp.maximum(weights - jnp.max(weights), LEAST_WEIGHT)
     forecasts = jnp.clip(jnp.stack(candidates), -FARTHEST, FARTHEST)
     grown = jnp.abs(forecasts[0]) / jnp.maximum(jnp.abs(baseline.future), noise)
@@ -167,13 +176,17 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     )
 
 
+def _exp(log_gain: Array) -> Array:
+    """A gain, bounded."""
+    return jnp.exp(jnp.clip(log_gain, -LARGEST_LOG, LARGEST_LOG))
+
+
 def _ridge(
     design: Float[Array, "E K"], aim: Float[Array, " E"], mask: Bool[Array, " E"], penalty: float
-) -> tuple[Float[Array, " K"], Float[Array, " E"]]:
-    """Coefficients without intercept, and the residual of each event under the fit without it.
+) -> tuple[Float[Array, " K"], Float[Array, " E"], Float[Array, " E"]]:
+    """Coefficients without intercept; residuals of events, and those under the fit without each.
 
-    The penalty is relative to the mean square of the features. In the space of events, whose number
-    is bounded, hat values follow; solved for K unknowns.
+    The penalty is relative to the mean square of the features.
     """
     there = mask.astype(aim.dtype)
     design = design * there[:, None]
@@ -185,17 +198,17 @@ def _ridge(
     inverse = jnp.linalg.inv(gram + ridge * jnp.eye(gram.shape[0], dtype=gram.dtype))
     coefficients = inverse @ (features.T @ (aim * there))
     hat = jnp.clip(jnp.sum((features @ inverse) * features, axis=1), 0.0, 0.999)
-    residual = (aim - features @ coefficients) / (1.0 - hat)
-    return coefficients / scale, jnp.where(mask, residual, 0.0)
+    residual = jnp.where(mask, aim - features @ coefficients, 0.0)
+    return coefficients / scale, residual, residual / (1.0 - hat)
 
 
 def _nearest(
     doses: Float[Array, "E K"],
     ahead: Float[Array, "H K"],
-    ratio: Float[Array, " E"],
+    values: Float[Array, " E"],
     mask: Bool[Array, " E"],
 ) -> tuple[Float[Array, " H"], Float[Array, " E"]]:
-    """Log ratio of the events whose factors are near: at each step ahead, and of each event."""
+    """Means of events' values over those whose factors are near: each step ahead, each event."""
 
     def weights(points: Array) -> Array:
         apart = jnp.sum((points[:, None, :] - doses[None]) ** 2, axis=-1)
@@ -203,4 +216,4 @@ def _nearest(
 
     to_come = weights(ahead)
     others = weights(doses) * (1.0 - jnp.eye(doses.shape[0], dtype=doses.dtype))
-    return tuple((each @ ratio) / (jnp.sum(each, axis=1) + 0.05) for each in (to_come, others))
+    return tuple((each @ values) / (jnp.sum(each, axis=1) + 0.05) for each in (to_come, others))
