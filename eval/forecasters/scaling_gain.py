@@ -21,6 +21,8 @@ import numpy as np
 
 from whatif_jax._types import Array, Bool, Float, FloatScalar, Int
 
+from .small_systems import solve_positive
+
 __all__ = [
     "EVENTS",
     "EventTable",
@@ -166,7 +168,7 @@ def _solve(gram: Array, cross: Array, penalty: Array) -> Array:
     diagonal = jnp.diagonal(gram, axis1=-2, axis2=-1)
     least = penalty + 4e-6 * jnp.max(diagonal, axis=-1)[..., None, None]
     weights = _penalty_weights(k)
-    return jnp.linalg.solve(gram + least * jnp.diag(weights), cross[..., None])[..., 0]
+    return solve_positive(gram + least * jnp.diag(weights), cross[..., None])[..., 0]
 
 
 def _effect(acts: Array, score: Array) -> Array:
@@ -323,7 +325,7 @@ def fit_gain(
     prior = jnp.sum(table.log_ratio**2 * table.mask) / jnp.maximum(doses, SMALLEST) + 0.01
     k = log_factors.shape[-1]
     precision = jnp.einsum("ek,el->kl", table.log_factors, table.log_factors, precision="highest")
-    open_ = jnp.linalg.solve(
+    open_ = solve_positive(
         precision / told + jnp.eye(k, dtype=history.dtype) / prior, future_log_factors.T
     )
     variance = OPEN * jnp.sum(future_log_factors.T * open_, axis=0) + whole * future_share

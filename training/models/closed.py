@@ -1,9 +1,9 @@
 """What can be read off a history without training, as an `EventModel` gets it.
 
-The event-free course and the table of past events are those of the forecaster `scaling`. Responses
-are fitted here to whole events, not to their steps, so that it costs little beside a step of
-training: a few forms, each linear in one coefficient a covariate and without effect at base, by
-ridge regression, each with its errors on events that were left out (Allen's PRESS).
+The closed form is that of the forecaster `scaling`, with its event-free course and its table of
+past events. Beside it a few forms are fitted to whole events, each linear in one coefficient a covariate
+and without effect at base, by ridge regression, each with its errors on events that were left out
+(Allen's PRESS): what the network chooses among where the closed form fails.
 
 References:
     Allen, The relationship between variable selection and data augmentation, 1974.
@@ -13,16 +13,19 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from eval.forecasters.scaling_baseline import baseline_forecast
-from eval.forecasters.scaling_gain import EVENTS, event_steps, event_table
+from eval.forecasters.scaling import fit_scaling, scaling_quantiles
+from eval.forecasters.scaling_gain import EVENTS
+from eval.forecasters.small_systems import solve_positive
 from whatif_jax._types import Array, Bool, Float, FloatScalar
-from whatif_jax.tasks.inputs import ForecastInputs, scale_inputs
+from whatif_jax.tasks.inputs import ForecastInputs
 
 __all__ = ["FORMS", "ClosedForm", "closed_form"]
 
-# (acts on, features, penalty, log of how much it counts before any event speaks); the last two are
-# no fits of their own: the first, set right by what it misses of the nearest events, and no effect
+# (acts on, features, penalty, log of how much it counts before any event speaks). No fits of
+# their own: the first, which is the forecaster `scaling` itself, and the last two, a power law that is set
+# right by what it misses of the nearest events, and no effect.
 FORMS = (
+    ("closed", "", 0.0, 6.0),
     ("power", "log", 1e-3, 2.0),
     ("power", "log", 1e-1, 0.0),
     ("multiply", "linear", 1e-2, -1.0),
@@ -36,6 +39,7 @@ SMALLEST_SPREAD = 0.02  # of the unit
 SMALLEST_ERROR = 1e-3  # relative, of an event
 NEAR = 0.3  # distance in log factors within which an event speaks for another
 LARGEST_LOG = 4.5  # of a gain
+NARROWEST = 2.563  # distance of a standard normal's quantiles at 0.1 and 0.9
 FARTHEST = 100.0  # of a candidate, in largest magnitudes of the history
 LEAST_WEIGHT = -8.0  # log
 UNKNOWN = 0.5  # relative error of forms that no event speaks for
@@ -70,14 +74,11 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     """What one task's inputs say. Pure, unbatched."""
     history, mask = inputs.history, inputs.history_mask
     steps = history.shape[0]
-    logs = scale_inputs(inputs).log_factors
-    largest = jnp.max(jnp.where(mask, jnp.abs(history), 0.0))
-    unit = jnp.where(largest > 0.0, largest, 1.0)
+    found = fit_scaling(inputs)
+    logs, unit, free = found.log_factors, found.unit, found.free
+    baseline, events = found.baseline, found.events
+    low, middle, high = scaling_quantiles(found, jnp.asarray((0.1, 0.5, 0.9), unit.dtype)).T / unit
     values = jnp.where(mask, history / unit, 0.0)
-    moved, _ = event_steps(logs[:steps], mask)
-    free = mask & ~moved
-    baseline = baseline_forecast(values, free, inputs.horizon)
-    events = event_table(values, mask, logs[:steps], baseline.past)
     count = jnp.maximum(jnp.sum(free, dtype=values.dtype), 1.0)
     noise = jnp.sqrt(jnp.sum(baseline.residual**2) / count)
     noise = jnp.maximum(noise, SMALLEST_UNIT)
@@ -96,8 +97,9 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     magnitude = jnp.sum(jnp.where(mask, jnp.abs(baseline.past), 0.0)) / jnp.maximum(
         jnp.sum(mask, dtype=values.dtype), 1.0
     )
-    candidates, relative, first = [], [], None
-    for acts, features, penalty, _ in FORMS[:-2]:
+    miss = jnp.sqrt(jnp.maximum(found.fit.weight @ found.fit.error, 0.0))
+    candidates, relative, first = [middle], [jnp.full_like(size, miss)], None
+    for acts, features, penalty, _ in FORMS[1:-2]:
         design, ahead = (
             (doses, logs[steps:]) if features == "log" else (linear_doses, future_linear)
         )
@@ -148,10 +150,7 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     weights = beliefs - 0.5 * speaking * jnp.log(mean_square + SMALLEST_ERROR**2)
     weights = jnp.maximum(weights - jnp.max(weights), LEAST_WEIGHT)
     forecasts = jnp.clip(jnp.stack(candidates), -FARTHEST, FARTHEST)
-    grown = jnp.abs(forecasts[0]) / jnp.maximum(jnp.abs(baseline.future), noise)
-    left = jnp.sqrt(jnp.maximum(1.0 - baseline.memory**2, 0.0))
-    of_response = jnp.min(root) * jnp.abs(forecasts[0] - baseline.future)
-    spread = noise * left * jnp.clip(grown, 0.1, 100.0) + 0.5 * of_response
+    spread = (high - low) / NARROWEST
     return ClosedForm(
         free=free,
         past=baseline.past * unit,
@@ -195,7 +194,8 @@ def _ridge(
     gram = features.T @ features
     number = jnp.maximum(jnp.sum(there), 1.0)
     ridge = (penalty + 1e-5) * jnp.maximum(jnp.trace(gram) / number, 1e-6)
-    inverse = jnp.linalg.inv(gram + ridge * jnp.eye(gram.shape[0], dtype=gram.dtype))
+    unit = jnp.eye(gram.shape[0], dtype=gram.dtype)
+    inverse = solve_positive(gram + ridge * unit, unit)
     coefficients = inverse @ (features.T @ (aim * there))
     hat = jnp.clip(jnp.sum((features @ inverse) * features, axis=1), 0.0, 0.999)
     residual = jnp.where(mask, aim - features @ coefficients, 0.0)
