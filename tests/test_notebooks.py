@@ -15,13 +15,17 @@ LARGEST_BYTES = 300_000
 def environment(monkeypatch, tmp_path) -> Path:
     """A new process started in the returned folder imports whatif_jax from where we did."""
     monkeypatch.setenv("PYTHONPATH", str(LIBRARY))
+    monkeypatch.setenv("NOTEBOOK_SECONDS", "1")  # of training, which is kept for a minute
+    monkeypatch.setenv("NOTEBOOK_TASKS", "16")
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel's own shows pictures
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     return tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, pictures", [("one_task.ipynb", 2), ("scenarios.ipynb", 2)])
+@pytest.mark.parametrize(
+    "name, pictures", [("one_task.ipynb", 2), ("scenarios.ipynb", 2), ("train.ipynb", 3)]
+)
 def test_notebook_runs(environment, name, pictures):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
@@ -38,6 +42,8 @@ def test_notebook_runs(environment, name, pictures):
     assert sum("image/png" in output.get("data", {}) for output in outputs) == pictures
 
 
-@pytest.mark.parametrize("name", ["one_task.ipynb", "replay_novel.png", "scenarios.ipynb"])
+@pytest.mark.parametrize(
+    "name", ["one_task.ipynb", "replay_novel.png", "scenarios.ipynb", "train.ipynb"]
+)
 def test_what_is_kept_is_small(name):
     assert (NOTEBOOKS / name).stat().st_size < LARGEST_BYTES

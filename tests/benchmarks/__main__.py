@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks {generate,evaluate} [--out FILE]`."""
+"""`python -m tests.benchmarks {generate,evaluate,training} [--out FILE]`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -39,6 +39,22 @@ def evaluate(
     head = ["# Evaluation", "", "`python -m tests.benchmarks evaluate`", ""]
     parts = [*head, "## Metrics", "", *metric_rows(repeats), "", "## Regressions", ""]
     text = "\n".join([*parts, *regression_rows(), ""])
+    typer.echo(text)
+    if out is not None:
+        out.write_text(text)
+
+
+@app.command()
+def training(
+    out: Annotated[Path | None, typer.Option(help="Also write the table here.")] = None,
+    repeats: Annotated[int, typer.Option(min=3, help="Timed rounds and steps of each row.")] = 30,
+    size: Annotated[str, typer.Option(help="Of the model: tiny or base.")] = "tiny",
+    batch_size: Annotated[int, typer.Option(min=1, help="Tasks of a step.")] = 64,
+) -> None:
+    """Training: streams, a step of the model, what it waits for data, the closed form."""
+    from tests.benchmarks.training import run
+
+    text = run(repeats, size, batch_size)
     typer.echo(text)
     if out is not None:
         out.write_text(text)

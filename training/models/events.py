@@ -107,8 +107,8 @@ class EventModel(eqx.Module):
             jnp.arcsinh(jnp.abs(closed.event_change) / closed.unit),
         ]
         errors = jnp.arcsinh(10.0 * closed.event_errors) / 3.0
-        shown = [peaks, doses, jnp.abs(peaks), errors, jnp.stack(facts, axis=1)]
-        shown = jnp.where(closed.event_mask[:, None], jnp.concatenate(shown, axis=1), 0.0)
+        parts = [peaks, doses, jnp.abs(peaks), errors, jnp.stack(facts, axis=1)]
+        shown = jnp.where(closed.event_mask[:, None], jnp.concatenate(parts, axis=1), 0.0)
         return enter(self.enter_event, shown), closed.event_mask
 
     def _segments(self, inputs: ForecastInputs, closed: ClosedForm) -> Array:
