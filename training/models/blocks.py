@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from whatif_jax._types import Array, Bool, Float, PRNGKeyArray
 
-__all__ = ["LEVELS", "Block", "QuantileHead", "Recurrence", "stack_blocks"]
+__all__ = ["LEVELS", "Block", "Recurrence", "enter", "offsets", "stack_blocks"]
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MIDDLE = LEVELS.index(0.5)
@@ -79,6 +79,12 @@ class Recurrence(eqx.Module):
         return tokens + jax.vmap(self.leave)(state)
 
 
+def enter(linear: eqx.nn.Linear, features: Float[Array, "N F"]) -> Float[Array, "N D"]:
+    """Tokens of rows of features, in the type of the parameters: all that follows is in it."""
+    assert linear.weight is not None
+    return jax.vmap(linear)(features.astype(linear.weight.dtype))
+
+
 def stack_blocks(
     kind: str, width: int, heads: int, depth: int, *, key: PRNGKeyArray
 ) -> tuple[Block | Recurrence, ...]:
@@ -89,24 +95,8 @@ def stack_blocks(
     return tuple(Block(width, heads, key=each) for each in keys)
 
 
-class QuantileHead(eqx.Module):
-    """Nine quantiles that never cross: a middle, and positive distances outwards from it."""
-
-    linear: eqx.nn.Linear
-
-    def __init__(self, width: int, *, key: PRNGKeyArray):
-        linear = eqx.nn.Linear(width, len(LEVELS), key=key)
-        # begins at no correction and even distances, whatever the tokens hold
-        self.linear = eqx.tree_at(lambda layer: layer.weight, linear, 0.01 * linear.weight)
-
-    def __call__(self, token: Float[Array, " D"]) -> tuple[Float[Array, ""], Float[Array, " Q"]]:
-        """The middle, and offsets of the quantiles from it: ascending, 0 at the median."""
-        raw = self.linear(token)
-        return raw[MIDDLE], offsets(raw)
-
-
 def offsets(raw: Float[Array, "*batch Q"]) -> Float[Array, "*batch Q"]:
-    """Ascending offsets from the median; those of a standard normal where `raw` is 0."""
+    """Ascending offsets of quantiles from the median; a standard normal's where `raw` is 0."""
     normal = jnp.broadcast_to(jnp.asarray(DISTANCES, raw.dtype), raw.shape)
     distance = normal * jax.nn.softplus(raw) / jnp.log(2.0)
     below = jnp.cumsum(distance[..., MIDDLE - 1 :: -1], axis=-1)[..., ::-1]

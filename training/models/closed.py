@@ -124,6 +124,7 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
             wrong = jnp.maximum(magnitude, noise) * left_out
         candidates.append(candidate)
         relative.append(wrong / size)
+    assert first is not None
     score, residual, left_out = first
     near_ahead, near_others = _nearest(doses, logs[steps:], residual, events.mask)
     candidates.append(baseline.future * _exp(score + near_ahead))
@@ -216,4 +217,7 @@ def _nearest(
 
     to_come = weights(ahead)
     others = weights(doses) * (1.0 - jnp.eye(doses.shape[0], dtype=doses.dtype))
-    return tuple((each @ values) / (jnp.sum(each, axis=1) + 0.05) for each in (to_come, others))
+    of_ahead, of_events = (
+        (each @ values) / (jnp.sum(each, axis=1) + 0.05) for each in (to_come, others)
+    )
+    return of_ahead, of_events

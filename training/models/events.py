@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from whatif_jax._types import Array, Float, FloatScalar, PRNGKeyArray
 from whatif_jax.tasks.inputs import ForecastInputs
 
-from .blocks import LEVELS, Block, Recurrence, offsets, stack_blocks
+from .blocks import LEVELS, Block, Recurrence, enter, offsets, stack_blocks
 from .closed import FORMS, ClosedForm, closed_form
 
 __all__ = ["EventModel"]
@@ -72,6 +72,7 @@ class EventModel(eqx.Module):
         for block in self.blocks:
             tokens = block(tokens, mask)
         found = jax.vmap(self.leave)(jax.vmap(self.norm)(tokens[:SEGMENTS]))
+        found = found.astype(closed.future.dtype)  # tokens may be of fewer bits, forecasts not
         forecast = self._forecast(_along(found, inputs.horizon), closed)
         return forecast, jnp.mean(closed.spread) + 0.02 * jnp.mean(jnp.abs(closed.future))
 
@@ -90,7 +91,7 @@ class EventModel(eqx.Module):
         shown = jnp.concatenate(
             [jnp.arcsinh(cut(residual)), jnp.arcsinh(cut(level)), free, place], axis=1
         )
-        return jax.vmap(self.enter_patch)(shown), jnp.any(free > 0, axis=1)
+        return enter(self.enter_patch, shown), jnp.any(free > 0, axis=1)
 
     def _events(self, closed: ClosedForm) -> tuple[Array, Array]:
         """Tokens of past events: their factors and the change they made."""
@@ -106,9 +107,9 @@ class EventModel(eqx.Module):
             jnp.arcsinh(jnp.abs(closed.event_change) / closed.unit),
         ]
         errors = jnp.arcsinh(10.0 * closed.event_errors) / 3.0
-        shown = [peaks, doses, jnp.abs(peaks), errors, jnp.stack(facts, axis=1)]
-        shown = jnp.where(closed.event_mask[:, None], jnp.concatenate(shown, axis=1), 0.0)
-        return jax.vmap(self.enter_event)(shown), closed.event_mask
+        parts = [peaks, doses, jnp.abs(peaks), errors, jnp.stack(facts, axis=1)]
+        shown = jnp.where(closed.event_mask[:, None], jnp.concatenate(parts, axis=1), 0.0)
+        return enter(self.enter_event, shown), closed.event_mask
 
     def _segments(self, inputs: ForecastInputs, closed: ClosedForm) -> Array:
         """Tokens of the future: factors to come, what each form makes of them, how sure it is."""
@@ -142,7 +143,7 @@ class EventModel(eqx.Module):
         forms = jnp.concatenate([closed.log_weights, jnp.log(closed.errors)])
         forms = jnp.broadcast_to(forms, (SEGMENTS, forms.shape[0]))
         shown = [logs, jnp.abs(logs), ratios, forms, jnp.stack(facts, axis=1)]
-        return jax.vmap(self.enter_segment)(jnp.concatenate(shown, axis=1))
+        return enter(self.enter_segment, jnp.concatenate(shown, axis=1))
 
     def _forecast(self, found: Float[Array, "H outputs"], closed: ClosedForm) -> Array:
         """Quantiles from what the tokens gave for each step."""

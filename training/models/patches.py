@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from whatif_jax._types import Array, Float, PRNGKeyArray
 from whatif_jax.tasks.inputs import ForecastInputs, scale_inputs
 
-from .blocks import LEVELS, Block, Recurrence, offsets, stack_blocks
+from .blocks import LEVELS, Block, Recurrence, enter, offsets, stack_blocks
 
 __all__ = ["PatchModel"]
 
@@ -60,12 +60,13 @@ class PatchModel(eqx.Module):
         known = cut(mask.astype(past.dtype), left, ahead * PATCH)
         in_time = jnp.concatenate([jnp.any(cut(mask, left, 0), axis=1), jnp.ones(ahead, bool)])
         place = _places(in_time)[:, None]
-        target = jax.vmap(self.target_enter)(jnp.concatenate([past, known, place], axis=1))
+        target = enter(self.target_enter, jnp.concatenate([past, known, place], axis=1))
         logs = scaled.log_factors[-(context + horizon) :].T  # [K, steps]
         moves = jax.vmap(lambda row: cut(row, left, right))(logs)  # [K, patches, PATCH]
         primary = (jnp.arange(logs.shape[0]) == 0).astype(past.dtype)
         extra = jnp.stack(jnp.broadcast_arrays(primary[:, None], place[:, 0][None]), axis=-1)
-        others = jax.vmap(jax.vmap(self.covariate_enter))(jnp.concatenate([moves, extra], axis=-1))
+        rows = jnp.concatenate([moves, extra], axis=-1)
+        others = jax.vmap(lambda row: enter(self.covariate_enter, row))(rows)
         tokens = jnp.concatenate([target[None], others])  # [1 + K, patches, D]
         there = jnp.concatenate([jnp.ones(1, bool), inputs.covariate_mask])
         for time, variates in zip(self.over_time, self.over_variates, strict=True):
@@ -73,6 +74,7 @@ class PatchModel(eqx.Module):
             tokens = jax.vmap(variates, in_axes=(1, None), out_axes=1)(tokens, there)
         normed = jax.vmap(self.norm)(tokens[0, before:])
         values = jax.vmap(self.leave)(normed).reshape(-1, 1 + len(LEVELS))[:horizon]
+        values = values.astype(past.dtype)  # tokens may be of fewer bits, forecasts not
         # of powers the future reaches a hundred deviations: the middle leaves the head as a sinh
         middle = jnp.sinh(jnp.clip(values[:, 0], -7.0, 7.0))
         spread = jnp.sqrt(1.0 + middle**2) * 0.3

@@ -2,8 +2,8 @@
 
 Order of the modules, each needing only those before it: events, responses, response_table, systems,
 spec, task, verification, keys, draw, stream_fields, stream_config, stream_rows, stream, the package
-`randomised`, training_stream; and inputs and scenario, after task. For other loaders: stream_arrays,
-then torch_source and grain_source. Beside them, `forked` serves all.
+`randomised`, training_stream; and inputs and scenario, after task. For other loaders:
+stream_arrays, then torch_source and grain_source. Beside them, `forked` serves all.
 """
 
 from .draw import sample_spec, sample_task

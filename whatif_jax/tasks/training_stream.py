@@ -30,8 +30,8 @@ def training_stream(
         key: a seed in [0, 2**32) or a JAX key of any implementation.
         batch_size: rows of a batch.
         left_out: the system to leave out, for "leave-one-system-out" and for it alone.
-        options: further fields of `RandomisedStream`, or of `TaskStream`. The pool of "randomised" is
-            the training-only series of the simulators unless another is given, or None.
+        options: further fields of `RandomisedStream`, or of `TaskStream`. The pool of "randomised"
+            is the training-only series of the simulators unless another is given, or None.
 
     Raises:
         ValueError: no such split or system, or a field of the stream that is not usable.
