@@ -1,9 +1,9 @@
 """What can be read off a history without training, as an `EventModel` gets it.
 
 The closed form is that of the forecaster `scaling`, with its event-free course and its table of
-past events. Beside it a few forms are fitted to whole events, each linear in one coefficient a covariate
-and without effect at base, by ridge regression, each with its errors on events that were left out
-(Allen's PRESS): what the network chooses among where the closed form fails.
+past events. Beside it a few forms are fitted to whole events, each linear in one coefficient a
+covariate and without effect at base, by ridge regression, each with its errors on events that were
+left out (Allen's PRESS): what the network chooses among where the closed form fails.
 
 References:
     Allen, The relationship between variable selection and data augmentation, 1974.
@@ -22,8 +22,8 @@ from whatif_jax.tasks.inputs import ForecastInputs
 __all__ = ["FORMS", "ClosedForm", "closed_form"]
 
 # (acts on, features, penalty, log of how much it counts before any event speaks). No fits of
-# their own: the first, which is the forecaster `scaling` itself, and the last two, a power law that is set
-# right by what it misses of the nearest events, and no effect.
+# their own: the first, which is the forecaster `scaling` itself, and the last two, a power law that
+# is set right by what it misses of the nearest events, and no effect.
 FORMS = (
     ("closed", "", 0.0, 6.0),
     ("power", "log", 1e-3, 2.0),
