@@ -7,7 +7,7 @@ References:
 import dataclasses
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import equinox as eqx
 import jax
@@ -65,12 +65,14 @@ class TaskStream(StreamConfig):
     Args:
         key: a seed in [0, 2**32) or a JAX key of any implementation.
         batch_size: rows of a batch.
-        buckets: (context, horizon) pairs; step s uses bucket s modulo their number, so that each
-            batch has one shape and each pair compiles once.
+        buckets: (context, horizon) pairs; step s uses bucket s modulo their number, or takes turns
+            by `bucket_weights`, so that each batch has one shape and each pair compiles once.
         systems: built-in names, catalog paths or `System` objects, all built-in ones if None; or
             `Systems` that are loaded already, to share them between streams.
         targets: names, or "system/name", to draw from; all that vary when omitted.
         k: numbers of covariates to draw from; 1 to 5, as far as a row's target has them, if None.
+            Or such numbers by "system/target", target or system, the first of these that names a
+            target; one that none names has those of None.
         event_lengths: lengths of events to draw from, 32 to 512 in powers of two if None; those
             that do not fit a bucket are left out of it.
         n_events: numbers of events to draw from, or "powers" for every power of two that fits.
@@ -79,6 +81,14 @@ class TaskStream(StreamConfig):
             catalog's.
         factor_range: (low, high) for log-uniform history factors, or None for the catalog's pool.
         sharding: a `NamedSharding` over one mesh axis; each device makes its own rows.
+        system_weights: how often a target of a system is drawn relative to others, by system: 1
+            for those not named, 0 leaves out. It multiplies the weight of each of its targets, so
+            that 1 / (number of its targets) gives every system the same share. Weights hold for
+            draws; what verification rejects is drawn anew, see `acceptance`.
+        target_weights: the same by "system/target" or target, the first of these that names one.
+        bucket_weights: how often a bucket is used relative to others, one number a bucket, 0
+            leaves out. The turns are fixed, the same for every key, and repeat after as few steps
+            as meet the shares exactly (to a thousandth of the largest weight).
 
     Raises:
         CatalogError: a catalog file, or the series beside it, does not hold what it must.
@@ -100,14 +110,19 @@ class TaskStream(StreamConfig):
         windows cover the whole of its series, and its responses are the catalog's.
         """
         builtin = builtin_systems()
-        held = [name for name in self.systems.systems if name in builtin]
+        systems = self._drawn_systems()
+        held = [name for name in systems if name in builtin]
         left_out = [name for name in builtin if name not in held]
         split = "in-distribution"
         if left_out and held:
             split = "leave-one-system-out"
         elif not held:
             split = "own-systems"
-        rows = np.unique(np.concatenate([np.asarray(drawn.targets) for _, drawn in self.choices]))
+        rows = np.unique(
+            np.concatenate([np.asarray(self.choices[turn][1].targets) for turn in set(self.turns)])
+        )
+        if self.weights is not None:
+            rows = rows[self.weights[rows] > 0.0]
         targets = ["/".join(self.systems.targets[row]) for row in rows]
         return {
             "split": split,
@@ -117,24 +132,39 @@ class TaskStream(StreamConfig):
             }.get(split, "unknown"),
             "trains_on_the_suite": bool(held),
             "holds": (
-                f"series, responses and targets of {', '.join(self.systems.systems)}; "
+                f"series, responses and targets of {', '.join(systems)}; "
                 + (
                     f"training on them is training on the suite's tasks of {', '.join(held)}"
                     if held
                     else "none of the suite's systems"
                 )
             ),
-            "systems": list(self.systems.systems),
+            "systems": systems,
             "left_out": left_out,
             "targets": targets,
             "series": len(targets),
             "prior": None,
             "buckets": [list(bucket) for bucket in self.buckets],
-            "k": list(self.k or ()),
+            "k": (
+                {name: list(k) for name, k in self.k.items()}
+                if isinstance(self.k, Mapping)
+                else list(self.k or ())
+            ),
+            "system_weights": None if self.system_weights is None else dict(self.system_weights),
+            "target_weights": None if self.target_weights is None else dict(self.target_weights),
+            "bucket_weights": None if self.bucket_weights is None else list(self.bucket_weights),
             "novel": float(self.novel),
             "hard_cases": {},
             "batch_size": self.batch_size,
         }
+
+    def _drawn_systems(self) -> list[str]:
+        """Names of the systems, without those that weights leave out."""
+        if self.weights is None:
+            return list(self.systems.systems)
+        pairs = zip(self.systems.targets, self.weights, strict=True)
+        drawn = {system for (system, _), weight in pairs if weight > 0.0}
+        return [name for name in self.systems.systems if name in drawn]
 
     def batch_at(self, step: int) -> StreamBatch:
         """The batch of one step, a pure function of (key, step). Does not wait for the device.
@@ -148,7 +178,7 @@ class TaskStream(StreamConfig):
         """
         refuse_forked()
         step = check_step(step)
-        bucket, choices = self.choices[step % len(self.choices)]
+        bucket, choices = self.choices[self.turns[step % len(self.turns)]]
         halves = halves_of(step)
         rows = jax.device_put(np.arange(self.batch_size, dtype=np.uint32), self.sharding)
         return _make_batch(
@@ -195,7 +225,8 @@ class TaskStream(StreamConfig):
         Estimated from draws of its own, the same at every call.
 
         Args:
-            draws: of each bucket, rounded up to a multiple of 64.
+            draws: of each bucket, rounded up to a multiple of 64; with `bucket_weights` this many
+                on average, by each bucket's share.
 
         Returns:
             One row a target that was drawn, the least accepted first: system, target, draws,
@@ -207,11 +238,13 @@ class TaskStream(StreamConfig):
         if not is_whole(draws) or not 1 <= draws <= MOST_DRAWS:
             raise ValueError(f"draws: {draws!r}; expected a whole number in 1 .. {MOST_DRAWS}")
         refuse_forked()
-        draws = -(-draws // DRAWN_TOGETHER) * DRAWN_TOGETHER
         counts = np.zeros((len(self.systems.targets), 3), np.int64)
-        for bucket, choices in self.choices:
+        for turn in sorted(set(self.turns)):
+            bucket, choices = self.choices[turn]
+            share = int(draws) * len(self.buckets) * self.turns.count(turn)
+            own = -(-share // (len(self.turns) * DRAWN_TOGETHER)) * DRAWN_TOGETHER
             counts += np.asarray(
-                count_draws(self.root, choices, self.systems, bucket, self.factor_range, draws)
+                count_draws(self.root, choices, self.systems, bucket, self.factor_range, own)
             )
         rows = np.flatnonzero(counts[:, 0])
         rows = rows[np.argsort(counts[rows, 1] / counts[rows, 0], kind="stable")]

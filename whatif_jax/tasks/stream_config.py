@@ -5,7 +5,7 @@ References:
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,15 @@ from .events import SHAPES, fits, most_events
 from .forked import refuse_forked
 from .spec import Bucket, checked_range, positions_for
 from .stream_fields import as_key, check_batch, checked_buckets, checked_probability, whole_numbers
+from .stream_weights import (
+    bucket_turns,
+    checked_bucket_weights,
+    checked_k,
+    checked_weights,
+    k_of_targets,
+    shares_of,
+    weights_of_targets,
+)
 from .systems import Systems, load_systems
 
 __all__ = ["Choices", "StreamConfig"]
@@ -32,13 +41,22 @@ class Choices(NamedTuple):
     """What one bucket draws from, as arrays."""
 
     targets: Array  # int32 [n]: rows of targets long enough for the bucket
-    k: Array  # int32 [n], ascending
-    n_k: Array  # int32 [all targets]: how many of them a target has covariates for
+    target_shares: Array | None  # float32 [n], cumulative, by weight; None: all alike
+    k: Array  # int32 [n], ascending; or [all targets, n], each target's own, padded
+    n_k: Array  # int32 [all targets]: how many of them are a target's
     event_lengths: Array  # int32 [n]
     counts: Array  # int32 [lengths, n]: numbers of events, by event length
     n_counts: Array  # int32 [lengths]
     novel_share: Array  # float []: probability of a novel future
     shapes: Array | None  # int32 [n]: event shapes to draw from; None: the catalog's
+
+
+class KTable(NamedTuple):
+    """Numbers of covariates to draw from, on the host; `Choices` says what the arrays are."""
+
+    values: np.ndarray
+    counts: np.ndarray
+    most: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,15 +72,20 @@ class StreamConfig:
     buckets: Sequence[tuple[int, int]] = ((1024, 128),)
     systems: Any = None
     targets: Sequence[str] | None = None
-    k: Sequence[int] | None = None
+    k: Sequence[int] | Mapping[str, Sequence[int]] | None = None
     event_lengths: Sequence[int] | None = None
     n_events: Sequence[int] | str = "powers"
     novel: float = 0.5
     shapes: Sequence[str] | None = None
     factor_range: tuple[float, float] | None = None
     sharding: NamedSharding | None = None
+    system_weights: Mapping[str, float] | None = None
+    target_weights: Mapping[str, float] | None = None
+    bucket_weights: Sequence[float] | None = None
     root: PRNGKeyArray = dataclasses.field(init=False, repr=False)
     choices: tuple[tuple[Bucket, Choices], ...] = dataclasses.field(init=False, repr=False)
+    turns: tuple[int, ...] = dataclasses.field(init=False, repr=False)  # buckets of a period
+    weights: np.ndarray | None = dataclasses.field(init=False, repr=False)  # of all targets
 
     def __post_init__(self) -> None:
         refuse_forked()
@@ -70,28 +93,26 @@ class StreamConfig:
         check_batch(self.batch_size, self.sharding)
         self._check_numbers()
         self._set("buckets", checked_buckets(self.buckets))
+        if self.bucket_weights is not None:
+            given = checked_bucket_weights(self.bucket_weights, len(self.buckets))
+            self._set("bucket_weights", given)
+        self._set("turns", bucket_turns(self.bucket_weights, len(self.buckets)))
         systems = self._load()
         self._set("systems", systems)
         rows = _target_rows(systems, self.targets)
-        has = np.asarray(systems.n_covariates)[rows]
-        k = self.k
-        if k is None:
-            k = range(1, 1 + min(DEFAULT_MOST, systems.max_covariates, int(has.max())))
-        elif max(k) > has.min():
-            raise ValueError(
-                f"k: {max(k)}; expected at most {has.min()}, the covariates of "
-                f"{'/'.join(systems.targets[rows[has.argmin()]])}"
-            )
-        self._set("k", tuple(sorted(set(k))))
-        systems.check_width(max(k))
+        weights = weights_of_targets(systems, rows, self.system_weights, self.target_weights)
+        self._set("weights", weights)
+        k_table = self._check_k(rows if weights is None else rows[weights[rows] > 0.0], rows)
         self._check_events(rows)
-        self._set("choices", tuple(self._choices(rows, *pair) for pair in self.buckets))
+        self._set("choices", tuple(self._choices(rows, k_table, *pair) for pair in self.buckets))
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _check_numbers(self) -> None:
-        if self.k is not None:
+        if isinstance(self.k, Mapping):
+            self._set("k", checked_k(self.k))
+        elif self.k is not None:
             self._set("k", whole_numbers("k", self.k))
         if self.event_lengths is not None:
             self._set("event_lengths", whole_numbers("event_lengths", self.event_lengths))
@@ -105,6 +126,9 @@ class StreamConfig:
             if not shapes or not all(isinstance(name, str) and name in SHAPES for name in shapes):
                 raise ValueError(f"shapes: {self.shapes!r}; expected some of {', '.join(SHAPES)}")
         self._set("factor_range", checked_range(self.factor_range))
+        for name in ("system_weights", "target_weights"):
+            if getattr(self, name) is not None:
+                self._set(name, checked_weights(name, getattr(self, name)))
 
     def _load(self) -> Systems:
         if isinstance(self.systems, Systems):
@@ -115,18 +139,51 @@ class StreamConfig:
                 f"systems: {self.systems!r}; expected names, paths of catalog files, or loaded "
                 f"systems"
             )
-        most = DEFAULT_MOST if self.k is None else max(self.k)
+        if isinstance(self.k, Mapping):
+            most = max(DEFAULT_MOST, *map(max, self.k.values()))
+        else:
+            most = DEFAULT_MOST if self.k is None else max(self.k)
         return load_systems(self.systems, max_covariates=most)
 
-    def _choices(self, rows: np.ndarray, context: int, horizon: int) -> tuple[Bucket, Choices]:
-        """What one bucket draws from; ValueError where nothing fits it."""
-        systems, k = self.systems, tuple(self.k or ())
+    def _check_k(self, rows: np.ndarray, all_rows: np.ndarray) -> KTable:
+        """Numbers of covariates, those of `rows` within what their targets have."""
+        systems = self.systems
         has = np.asarray(systems.n_covariates)
+        default = min(DEFAULT_MOST, systems.max_covariates, int(has[all_rows].max()))
+        if isinstance(self.k, Mapping):
+            own = k_of_targets(systems, all_rows, self.k, default)
+            most = max(max(own[row]) for row in all_rows)
+            systems.check_width(most)
+            # padded, so that other numbers up to the same one compile nothing new
+            table = np.array([np.resize(k[:most], most) for k in own], np.int32)
+            return KTable(table, np.array([min(len(k), most) for k in own], np.int32), most)
+        k = range(1, 1 + default) if self.k is None else self.k
+        if self.k is not None and max(k) > has[rows].min():
+            raise ValueError(
+                f"k: {max(k)}; expected at most {has[rows].min()}, the covariates of "
+                f"{'/'.join(systems.targets[rows[has[rows].argmin()]])}, or numbers by target"
+            )
+        k = tuple(sorted(set(k)))
+        self._set("k", k)
+        systems.check_width(max(k))
+        return KTable(np.array(k, np.int32), np.searchsorted(k, has, side="right"), max(k))
+
+    def _choices(
+        self, rows: np.ndarray, k: KTable, context: int, horizon: int
+    ) -> tuple[Bucket, Choices]:
+        """What one bucket draws from; ValueError where nothing fits it."""
+        systems = self.systems
         rows = rows[np.asarray(systems.length)[rows] >= context + horizon]
         if not len(rows):
             raise ValueError(
                 f"buckets: ({context}, {horizon}) is longer than every target; expected at most "
                 f"{int(np.max(np.asarray(systems.length)))} steps together"
+            )
+        weights = None if self.weights is None else self.weights[rows]
+        if weights is not None and not weights.any():
+            raise ValueError(
+                f"buckets: ({context}, {horizon}) is longer than every target that has a weight; "
+                f"expected weights above 0 for some that are long enough"
             )
         counts = self._events(rows, context)
         if not counts:
@@ -147,7 +204,7 @@ class StreamConfig:
         bucket = Bucket(
             context,
             horizon,
-            covariates=max(k),
+            covariates=k.most,
             events=int(table.max()),
             positions=max(
                 positions_for(length, max(wanted), len(shapes) > 1)
@@ -158,8 +215,9 @@ class StreamConfig:
         drawn = None if self.shapes is None else [SHAPES.index(name) for name in self.shapes]
         return bucket, Choices(
             targets=jnp.asarray(rows, jnp.int32),
-            k=jnp.asarray(k, jnp.int32),
-            n_k=jnp.asarray(np.searchsorted(k, has, side="right"), jnp.int32),
+            target_shares=None if weights is None else jnp.asarray(shares_of(weights)),
+            k=jnp.asarray(k.values, jnp.int32),
+            n_k=jnp.asarray(k.counts, jnp.int32),
             event_lengths=jnp.asarray(list(counts), jnp.int32),
             counts=jnp.asarray(table),
             n_counts=jnp.asarray([len(wanted) for wanted in counts.values()], jnp.int32),

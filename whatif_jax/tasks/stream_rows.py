@@ -24,6 +24,7 @@ from .draw import (
 )
 from .spec import FUTURES, Bucket, Sizes, TaskSpec
 from .stream_config import Choices
+from .stream_weights import weighted
 from .systems import Systems
 from .verification import verify
 
@@ -64,10 +65,14 @@ def attempt(
 
     length = below(share[0], choices.event_lengths.shape[0])
     novel = share[1] < choices.novel_share
-    target = pick(share[2], choices.targets)
+    if choices.target_shares is None:
+        target = pick(share[2], choices.targets)
+    else:
+        target = choices.targets[weighted(share[2], choices.target_shares)]
+    k_values = choices.k if choices.k.ndim == 1 else choices.k[target]
     sizes = Sizes(
         target=target,
-        k=pick(share[3], choices.k, choices.n_k[target]),
+        k=pick(share[3], k_values, choices.n_k[target]),
         event_length=choices.event_lengths[length],
         n_events=pick(share[4], choices.counts[length], choices.n_counts[length]),
         future=jnp.where(novel, FUTURES.index("novel"), FUTURES.index("replay")),

@@ -79,8 +79,9 @@ class StreamDataset(IterableDataset):
 
     Steps are shared out: rank r of R makes steps start + r, start + r + R, ..., and of these worker
     w of n each n-th from the w-th on, so that a loader gives the same batches in the same order for
-    any number of workers. A stream of several shapes gives step s the shape s modulo their number:
-    where that has a factor in common with R, a rank never sees some of them.
+    any number of workers. A stream of several shapes gives them in turns: where the length of
+    a turn (their number, or that of `bucket_weights`) has a factor in common with R, a rank may
+    never see some of them.
 
     Every iteration begins at `start`, or where `load_state_dict` put it. Without workers
     `state_dict` is the position; with workers each has its own, which torchdata's

@@ -28,6 +28,7 @@ from ..stream_fields import (
     halves_of,
     whole_numbers,
 )
+from ..stream_weights import bucket_turns, checked_bucket_weights
 from ..task import Task
 from .baseline import SeriesPool
 from .maker import Choices, Drawn, HardCases, make_task
@@ -60,8 +61,8 @@ class RandomisedStream:
     Args:
         key: a seed in [0, 2**32) or a JAX key of any implementation.
         batch_size: rows of a batch.
-        buckets: (context, horizon) pairs; step s uses bucket s modulo their number, so that each
-            batch has one shape and each pair compiles once.
+        buckets: (context, horizon) pairs; step s uses bucket s modulo their number, or takes turns
+            by `bucket_weights`, so that each batch has one shape and each pair compiles once.
         k: numbers of covariates to draw from; None: the prior's, 1 to 8.
         novel: share of futures beyond every past factor, the rest are replays; None: the prior's.
         hard_cases: share of tasks by the name of a hard case (`HARD_CASES`); those left out do not
@@ -70,6 +71,7 @@ class RandomisedStream:
         pool: real series to draw windows from, none of the benchmark's: `load_training_series()`,
             or one's own by `pool_of`; None: synthetic series alone.
         sharding: a `NamedSharding` over one mesh axis; each device makes its own rows.
+        bucket_weights: how often a bucket is used relative to others, as in `TaskStream`.
 
     Raises:
         ValueError: a field's value is not usable; names field, value and expectation.
@@ -87,15 +89,21 @@ class RandomisedStream:
     prior: Any = None
     pool: Any = None
     sharding: NamedSharding | None = None
+    bucket_weights: Sequence[float] | None = None
     root: PRNGKeyArray = dataclasses.field(init=False, repr=False)
     choices: Choices = dataclasses.field(init=False, repr=False)
     pools: tuple[SeriesPool | None, ...] = dataclasses.field(init=False, repr=False)
+    turns: tuple[int, ...] = dataclasses.field(init=False, repr=False)  # buckets of a period
 
     def __post_init__(self) -> None:
         refuse_forked()
         self._set("root", as_key(self.key))
         check_batch(self.batch_size, self.sharding)
         self._set("buckets", checked_buckets(self.buckets))
+        if self.bucket_weights is not None:
+            given = checked_bucket_weights(self.bucket_weights, len(self.buckets))
+            self._set("bucket_weights", given)
+        self._set("turns", bucket_turns(self.bucket_weights, len(self.buckets)))
         if not isinstance(self.prior, str | Path | Prior | None):
             raise ValueError(f"prior: {self.prior!r}; expected a Prior, a path, or None")
         prior = load_prior(self.prior)
@@ -177,6 +185,7 @@ class RandomisedStream:
             "series": 0 if self.pool is None else len(self.pool.length),
             "prior": self.prior.version,
             "buckets": [list(bucket) for bucket in self.buckets],
+            "bucket_weights": None if self.bucket_weights is None else list(self.bucket_weights),
             "k": list(self.k or ()),
             "novel": self.novel,
             "hard_cases": dict(self.hard_cases or {}),
@@ -192,7 +201,7 @@ class RandomisedStream:
         """
         refuse_forked()
         step = check_step(step)
-        index = step % len(self.buckets)
+        index = self.turns[step % len(self.turns)]
         rows = jax.device_put(np.arange(self.batch_size, dtype=np.uint32), self.sharding)
         return _make_batch(
             self.root, halves_of(step), rows, self.choices, self.pools[index],
