@@ -1,7 +1,7 @@
 """The models that `fit` trains, by name.
 
-Sizes: "tiny" trains on two CPU cores, "base" wants a GPU. `events` is the reference forecaster; the
-others are what it was chosen among (`training/ablation.md`).
+Sizes: "tiny" trains on two CPU cores, "base" wants a GPU. `events` is the reference forecaster, the
+others are what it is compared with.
 """
 
 from collections.abc import Callable

@@ -172,7 +172,7 @@ def step_rows(repeats: int, size: str, batch_size: int) -> list[str]:
     waited = [line["waited"] for line in log]
     waiting = sum(waited) / sum(line["seconds"] for line in log)
     return [
-        row(f"randomised stream, batch {batch_size}", each["data"], batch_size,
+        row(f"stream of `fit`, batch {batch_size}", each["data"], batch_size,
             f"{ratio(times['data'], times['step']):.1%} of a step"),
         row(f"step of `{size}`, {record.parameters:,} parameters, batch {batch_size}, data at hand",
             each["step"], batch_size),
