@@ -52,10 +52,10 @@ def open_stream(
         ValueError: a field that the stream refuses.
     """
     kind = RandomisedStream if config.split == "randomised" else TaskStream
-    known = sorted({each.name for each in dataclasses.fields(kind) if each.init} - {*OF_RUN})
+    taken = sorted({each.name for each in dataclasses.fields(kind) if each.init} - {*OF_RUN})
     for name in config.stream:
-        if name not in known:
-            raise ValueError(f"stream: {name!r}; expected {one_of(known, name)}")
+        if name not in taken:
+            raise ValueError(f"stream: {name!r}; expected {one_of(taken, name)}")
     arguments = {
         "buckets": config.buckets,
         "batch_size": config.batch_size,
