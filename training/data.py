@@ -3,13 +3,15 @@
 Both are pure functions of a key and a step: the position in a stream is the number of steps taken.
 """
 
+import dataclasses
 import json
 from typing import Any
 
 import jax
 from jax.sharding import NamedSharding
 
-from whatif_jax import TaskStream, builtin_systems, root_key, training_stream
+from whatif_jax import RandomisedStream, TaskStream, builtin_systems, root_key, training_stream
+from whatif_jax.catalog.errors import one_of
 
 from .config import FitConfig
 
@@ -24,6 +26,8 @@ __all__ = [
 
 TRAINING, VALIDATION = 0, 1  # what a key is folded with: they never meet
 VALIDATION_SEED = 0  # one for all runs, so that their losses compare
+# fields of a stream that a run says by its own
+OF_RUN = ("key", "batch_size", "buckets", "systems", "sharding")
 
 
 def stream_key(config: FitConfig, part: int) -> jax.Array:
@@ -47,6 +51,11 @@ def open_stream(
     Raises:
         ValueError: a field that the stream refuses.
     """
+    kind = RandomisedStream if config.split == "randomised" else TaskStream
+    taken = sorted({each.name for each in dataclasses.fields(kind) if each.init} - {*OF_RUN})
+    for name in config.stream:
+        if name not in taken:
+            raise ValueError(f"stream: {name!r}; expected {one_of(taken, name)}")
     arguments = {
         "buckets": config.buckets,
         "batch_size": config.batch_size,

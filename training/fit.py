@@ -120,10 +120,8 @@ def fit(config: FitConfig, folder: Path, *, progress: bool = True) -> tuple[Reco
             )
             if logs is not None:
                 row = {name: float(getattr(told, name)) for name in StepReport.numbers}
-                seconds = time.perf_counter() - began
-                logs.step(
-                    record, {"step": record.steps, **row, "seconds": seconds, "waited": waited}
-                )
+                row |= {"seconds": time.perf_counter() - began, "waited": waited}
+                logs.step(record, {"step": record.steps, **row, "share": float(np.float32(share))})
 
 
 def begin(

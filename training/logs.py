@@ -18,7 +18,8 @@ from .record import Record
 
 __all__ = ["EVALUATIONS", "STEPS", "Logs", "draw_logs", "read_log"]
 
-STEPS = ("step", "loss", "learning_rate", "gradient_norm", "seconds", "waited")
+# share: of the budget, which decides the learning rate and is kept nowhere else
+STEPS = ("step", "loss", "learning_rate", "gradient_norm", "seconds", "waited", "share")
 EVALUATIONS = ("step", "validation", "suite", "replay", "novel")
 SECONDS_A_LINE = 15.0  # where there is no terminal
 

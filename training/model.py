@@ -48,7 +48,7 @@ def make_events(size: str, *, key: PRNGKeyArray) -> eqx.Module:
 
 
 def make_events_alone(size: str, *, key: PRNGKeyArray) -> eqx.Module:
-    """The same that sees events and the event-free course, and fits no response beforehand."""
+    """The same that begins at the event-free course; of the fits it sees what they would say."""
     return EventModel(*_size(size), with_gain=False, key=key)
 
 

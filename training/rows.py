@@ -14,6 +14,7 @@ from .checkpoint import Checkpoint, Checkpoints
 from .config import read_config
 from .data import TRAINING, described, open_stream, stream_key
 from .fit import begin
+from .logs import read_log
 from .step import loss_scale, make_losses, make_step
 
 __all__ = ["describe_rows"]
@@ -25,12 +26,13 @@ def describe_rows(run: Path, step: int, rows: Sequence[int] | None = None) -> li
     Takes the steps again from the last checkpoint to this one, on one device, and saves nothing.
 
     Args:
-        run: folder of a run with a budget of steps.
+        run: folder of a run.
         step: of the run.
         rows: of the batch; None for all.
 
     Raises:
-        ValueError: no run, a step before its last checkpoint, or rows that the batch has not.
+        ValueError: no run, a step before its last checkpoint, or rows that the batch has not; or,
+            under a budget of minutes, a step after the last that was logged.
     """
     config = read_config(run)
     state, static, record = begin(config)
@@ -44,9 +46,12 @@ def describe_rows(run: Path, step: int, rows: Sequence[int] | None = None) -> li
     if not all(0 <= row < config.batch_size for row in chosen):
         raise ValueError(f"--rows: {chosen}; expected some of 0 .. {config.batch_size - 1}")
     take = make_step(static, config)
+    logged = {row["step"]: row.get("share", np.nan) for row in read_log(run / "steps.csv")}
     for before in range(record.steps, step):
-        share = np.float32(before / (config.steps or before + 1))
-        state, _ = take(state, stream.batch_at(before).task, share)
+        share = before / config.steps if config.steps else logged.get(before + 1, np.nan)
+        if np.isnan(share):
+            raise ValueError(f"--step: {step}; expected one whose steps before are in steps.csv")
+        state, _ = take(state, stream.batch_at(before).task, np.float32(share))
     batch, losses = stream.batch_at(step), make_losses(static, config)
 
     @jax.jit

@@ -21,13 +21,12 @@ from whatif_jax._types import Array
 from whatif_jax.evaluation.forecaster import forecaster_identity
 from whatif_jax.tasks.inputs import ForecastInputs, inputs_from
 
-from .scaling import WIDTH, ScalingFit, fit_scaling, respond
+from .scaling import WIDTH, Scaling, ScalingFit, fit_scaling, respond
 
 __all__ = ["WithGain", "gained", "with_gain"]
 
 SUFFIX = "-gain"  # of a name of the registry
 MEDIAN = 0.5
-SAME_LEVEL = 1e-6
 
 
 @jax.jit
@@ -55,15 +54,18 @@ class WithGain:
     """
 
     informed = True
+    takes_missing = True  # the forecaster is given the event-free course in their place
 
     def __init__(self, forecaster: Forecaster):
         name, version, _ = forecaster_identity(forecaster)
         self.forecaster = forecaster
         self.name = f"{name}{SUFFIX}"
-        self.version = f"{version}+1"
+        self.version = f"{version}+{Scaling.version}"  # another closed form is another response
         self.settings: Mapping[str, object] = dict(getattr(forecaster, "settings", {}))
         self.wants_info = bool(getattr(forecaster, "wants_info", False))
         self.trained_on = getattr(forecaster, "trained_on", "unknown")
+        # a word such as "left-out-system" is nothing without the systems that this names
+        self.training = getattr(forecaster, "training", None) or {}
         self.row_tolerance = max(1e-3, getattr(forecaster, "row_tolerance", 0.0))
 
     def __call__(

@@ -144,6 +144,7 @@ class Scaling:
     version = "1"
     on_device = True
     fixed_batch = True
+    takes_missing = True  # events and baseline are read off the steps that are there
     trained_on = "nothing"
     informed = True
 

@@ -84,6 +84,8 @@ def masked_quantiles(
 def _candidate_periods(correlation: Array, count: Array) -> Array:
     """The lags of the highest peaks of the autocorrelation, int32 [CANDIDATES]; 1 for none."""
     steps = correlation.shape[0]
+    if steps < 3:  # no lag has neighbours on both sides
+        return jnp.ones(1, jnp.int32)
     inner = correlation[1:-1]
     lags = jnp.arange(1, steps - 1)
     peak = (inner >= correlation[:-2]) & (inner > correlation[2:]) & (inner > 0.0)

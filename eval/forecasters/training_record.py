@@ -9,7 +9,7 @@ from whatif_jax.files import explained, write_whole
 
 from .foundation import ModelError
 
-__all__ = ["RECORD", "TrainingRecord", "declare_training"]
+__all__ = ["RECORD", "TrainingRecord", "declare_training", "read_training"]
 
 RECORD = "whatif_training.json"
 
@@ -39,14 +39,27 @@ def declare_training(forecaster: Any, model: str) -> None:
     Raises:
         ModelError: the record does not hold what it must.
     """
+    record = read_training(model)
+    if record is not None:
+        forecaster.trained_on, forecaster.training = record.trained_on, record.training
+
+
+def read_training(model: str) -> TrainingRecord | None:
+    """The record beside some weights, None where there is none.
+
+    Args:
+        model: hub id or local folder.
+
+    Raises:
+        ModelError: the record does not hold what it must.
+    """
     path = Path(model).expanduser() / RECORD
     if not path.is_file():
-        return
+        return None
     try:
         with explained(ModelError, "model", path):
-            record = TrainingRecord.model_validate_json(path.read_bytes())
+            return TrainingRecord.model_validate_json(path.read_bytes())
     except pydantic.ValidationError as error:
         fault = error.errors()[0]
         field = ".".join(map(str, fault["loc"])) or "JSON"
         raise ModelError(f"model: {path}: {field}: {fault['msg']}") from None
-    forecaster.trained_on, forecaster.training = record.trained_on, record.training

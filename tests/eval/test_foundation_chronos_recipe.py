@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import torch
 from chronos.chronos2.dataset import Chronos2Dataset
 
 from eval.forecasters.foundation import ModelError
-from eval.forecasters.training_record import RECORD
+from eval.forecasters.training_record import RECORD, TrainingRecord
 from tests.eval.tiny_models import build, make
 from training.recipes import chronos2_tuning
 from training.recipes.chronos2 import open_stream
@@ -146,6 +147,25 @@ def test_a_fine_tuned_model_is_a_forecaster_that_says_what_it_saw(stream, tiny, 
     assert not np.allclose(ours["wql"].to_numpy(), theirs["wql"].to_numpy(), rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "before, training, said",
+    [
+        ("in-distribution", {"systems": ["epanet"]}, "in-distribution, ['epanet']"),
+        ("left-out-system", {"left_out": ["sumo"]}, "left-out-system, ['sumo']"),
+        ("unknown", {}, "unknown"),
+    ],
+)
+def test_weights_that_saw_the_catalog_do_not_become_zero_shot(tmp_path, before, training, said):
+    TrainingRecord(trained_on=before, training=training).write(tmp_path)
+    expected = f"^model: {tmp_path}: its weights were trained on {re.escape(said)}; expected"
+    for word, more in (("randomised", {}), ("left-out-system", {"left_out": ["epanet"]})):
+        with pytest.raises(ValueError, match=expected):
+            fine_tune(
+                str(tmp_path), None, tmp_path / "out", TuningConfig(1),
+                trained_on=word, training=more,
+            )  # fmt: skip
+
+
 def test_longer_shapes_than_the_models_widen_its_settings(stream, tiny, tmp_path):
     shutil.copytree(tiny, tmp_path / "short")
     path = tmp_path / "short" / "config.json"
@@ -201,7 +221,7 @@ def test_the_commands_fine_tune_and_score(tiny, tmp_path):
     assert again.returncode == 2 and "expected a new folder" in again.stderr
     done = call(
         "eval", "run", "--model", "chronos-2", "--set", f"model={out}", "--set", "device=cpu",
-        "--where", "context=1024", "--sample", "4", "--results", results,
+        "--where", "context=1024", "--where", "system=sumo", "--sample", "4", "--results", results,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 

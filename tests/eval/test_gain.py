@@ -4,6 +4,7 @@ import numpy as np
 
 from eval.forecasters import make_forecaster, needs, takes
 from eval.forecasters.gain import with_gain
+from whatif_jax.evaluation.declaration import declaration_of
 
 T, H = 512, 64
 LEVELS = (0.1, 0.9)
@@ -54,6 +55,35 @@ def test_a_row_without_forecast_stays_without_one():
     first, second = with_gain(inner)(history, covariates, H, LEVELS)
     assert first is None
     assert second.shape == (H, 2)
+
+
+def test_what_a_forecaster_was_trained_on_is_declared_with_the_systems():
+    def inner(past, known, horizon, levels):
+        return np.zeros((len(past), horizon, len(levels)), np.float32)
+
+    inner.trained_on, inner.training = "left-out-system", {"left_out": ["sumo"]}
+    declared = declaration_of(with_gain(inner))
+    assert declared.split_of(["sumo"]) == "left-out system"
+    assert declared.split_of(["epanet"]) == "in distribution"
+
+
+def test_what_is_missing_is_given_as_the_event_free_course():
+    history, covariates = _rows()
+    seen = {}
+
+    def inner(past, known, horizon, levels):
+        seen.update(past=past)
+        return np.repeat(past[:, -72 : -72 + horizon, None], len(levels), axis=2)
+
+    gained = with_gain(inner)
+    whole = gained(history, covariates, H, LEVELS)
+    event_free = seen["past"]
+    lost = history.copy()
+    lost[:, 20:30] = lost[:, 345:350] = np.nan
+    assert gained.takes_missing
+    answer = gained(lost, covariates, H, LEVELS)
+    np.testing.assert_allclose(seen["past"], event_free, rtol=5e-3)
+    np.testing.assert_allclose(np.mean(answer, axis=2), np.mean(whole, axis=2), rtol=5e-3)
 
 
 def test_names_of_the_registry_take_the_settings_of_what_they_wrap():

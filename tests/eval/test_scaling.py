@@ -192,6 +192,30 @@ def test_forecasts_are_finite_and_ascend(name, events):
     assert (np.diff(quantiles, axis=1) >= 0.0).all()
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_history_of_one_or_two_steps_has_a_forecast(steps):
+    """No lag has neighbours on both sides, so that no season can be proposed."""
+    known = jnp.ones((1, steps + 2, 1), jnp.float32)
+    answer = make_forecaster("scaling")(jnp.full((1, steps), 3.0), known, 2, LEVELS)
+    np.testing.assert_allclose(answer, 3.0, rtol=1e-2)
+
+
+def test_missing_values_are_not_taken_for_the_last_one_seen():
+    """NaN is missing; the last value in its place would flatten a whole season."""
+    factors = _factors()
+    row = _inputs(_season() * _power_law(factors), factors)
+    history, known = np.array(row.history)[None], np.array(row.covariates[None, :, :2])
+    forecaster = make_forecaster("scaling")
+    assert forecaster.takes_missing
+    lost = history.copy()
+    lost[:, 100:112] = np.nan
+    whole, holed = (
+        np.asarray(forecaster(jnp.asarray(each), jnp.asarray(known), H, LEVELS))[0, :, 1]
+        for each in (history, lost)
+    )
+    np.testing.assert_allclose(holed, whole, rtol=1e-2)
+
+
 def test_rows_do_not_see_each_other_and_a_batch_is_its_rows():
     factors = _factors()
     rows = [_inputs(_season(0.1, seed) * _power_law(factors), factors) for seed in range(5)]

@@ -47,6 +47,23 @@ def test_options_are_refused_by_name(tmp_path):
         model_factory("training.nothing:make")
 
 
+@pytest.mark.parametrize(
+    ("split", "name"),
+    [
+        ("randomised", "systems"),
+        ("randomised", "nowel"),
+        ("in-distribution", "systems"),
+        ("in-distribution", "key"),
+        ("in-distribution", "batch_size"),
+        ("in-distribution", "pool"),
+    ],
+)
+def test_what_a_stream_does_not_take_is_refused_by_name(split, name):
+    """Fields of the run among them: another batch size would leave the record's tasks wrong."""
+    with pytest.raises(ValueError, match=f"^stream: '{name}'; expected "):
+        open_stream(tiny(split=split, systems=None, stream={name: 4}))
+
+
 def test_training_and_validation_never_share_a_key():
     keys = [stream_key(tiny(seed=seed), part) for seed in (0, 1) for part in (0, VALIDATION)]
     words = [tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys]

@@ -25,6 +25,8 @@ def test_a_run_keeps_logs_pictures_and_checkpoints(whole_run):
     assert all(0 <= float(row["waited"]) <= float(row["seconds"]) for row in rows)
     rates = [float(row["learning_rate"]) for row in rows]
     assert max(rates) <= 0.01 and rates[-1] < rates[3]  # the schedule's end is low
+    # what `rows` takes steps of a budget of minutes again with
+    assert [np.float32(row["share"]) for row in rows] == [np.float32(n / 12) for n in range(12)]
     assert [int(row[0]) for row in rows_of(whole_run / "evaluations.csv")] == [4, 8, 12]
     assert (whole_run / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert list((whole_run / "tensorboard").glob("events*"))

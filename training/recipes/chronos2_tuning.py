@@ -27,7 +27,7 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.training_args import TrainingArguments
 
 from eval.forecasters.foundation import loading
-from eval.forecasters.training_record import TrainingRecord
+from eval.forecasters.training_record import TrainingRecord, read_training
 from whatif_jax.files import UNFINISHED
 from whatif_jax.tasks.stream_arrays import Stream
 from whatif_jax.tasks.torch_source import StreamDataset
@@ -37,7 +37,7 @@ __all__ = ["ChronosBatches", "NonFiniteLossError", "TuningConfig", "chronos_batc
 PACKAGES = ("whatif-jax", "chronos-forecasting", "torch", "transformers")
 
 
-class NonFiniteLossError(ArithmeticError):
+class NonFiniteLossError(RuntimeError):
     """A loss, or the weights it left, is not finite; says which batches make it again."""
 
 
@@ -150,11 +150,13 @@ def fine_tune(
 
     Raises:
         ModelError: the model cannot be loaded.
-        ValueError: the folder exists, or several GPUs are seen by one process.
+        ValueError: the folder exists, or several GPUs are seen by one process; or the model was
+            fine-tuned before, on what the new record would not tell of.
         NonFiniteLossError: nothing is saved.
     """
     if out.exists():
         raise ValueError(f"out: {str(out)!r} exists; expected a new folder")
+    _refuse_other_training(model, trained_on, training)
     with loading(model) as source:
         network = Chronos2Pipeline.from_pretrained(source, device_map=device).model
     settings = network.chronos_config
@@ -209,6 +211,24 @@ def fine_tune(
     if trainer.is_world_process_zero():
         _save(network, record, out)
     return record
+
+
+def _refuse_other_training(model: str, trained_on: str, training: Mapping[str, Any]) -> None:
+    """Refuse weights that have seen the catalog where the new record would hide it."""
+    before = read_training(model)
+    if before is None or before.trained_on in ("randomised", "published"):
+        return
+
+    def seen(word: str, more: Mapping[str, Any]) -> list[Any]:
+        return [word, more.get("systems"), more.get("left_out")]
+
+    was, now = seen(before.trained_on, before.training), seen(trained_on, training)
+    if was != now:
+        told = ", ".join(str(each) for each in was if each is not None)
+        raise ValueError(
+            f"model: {model}: its weights were trained on {told}; expected the same split, or "
+            f"weights that have not seen the catalog"
+        )
 
 
 def _note_sizes(network: Any, context: int, horizon: int) -> None:

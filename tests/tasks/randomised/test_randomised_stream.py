@@ -198,6 +198,13 @@ def test_real_series_are_drawn_from_a_pool_of_ones_own():
         RandomisedStream(1, 2, pool=[line])
 
 
+def test_a_pool_of_ones_own_is_not_said_to_be_free_of_the_benchmark():
+    pool = pool_of([np.linspace(1.0, 9.0, 500).astype(np.float32)])
+    found = RandomisedStream(1, 2, [(256, 32)], pool=pool).describe()
+    assert found["trained_on"] == "unknown" and found["trains_on_the_suite"] is None
+    assert "of the benchmark" not in found["holds"]
+
+
 def test_its_batches_are_what_forecasters_take(stream):
     inputs = inputs_of(stream.batch_at(0).task)
     assert inputs.covariates.shape == (16, 288, 8) and inputs.horizon == 32

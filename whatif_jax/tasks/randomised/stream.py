@@ -171,14 +171,19 @@ class RandomisedStream:
         return f"synthetic and {len(self.pool.length)} real series"
 
     def describe(self) -> dict[str, object]:
-        """What is in the stream: split, series, prior, buckets, hard cases, as plain values."""
+        """What is in the stream: split, series, prior, buckets, hard cases, as plain values.
+
+        Of a pool of one's own nobody here knows what it holds: it may be the suite's series.
+        """
+        own = isinstance(self.pool, SeriesPool)
+        known = "series, response constant or target of the benchmark"
         return {
             "split": "randomised",
-            "trained_on": "randomised",
-            "trains_on_the_suite": False,
+            "trained_on": "unknown" if own else "randomised",
+            "trains_on_the_suite": None if own else False,
             "holds": (
-                f"responses drawn from a prior, imposed on {self._series()}; no series, response "
-                f"constant or target of the benchmark"
+                f"responses drawn from a prior, imposed on {self._series()}; "
+                + ("what its owner put into the pool" if own else f"no {known}")
             ),
             "systems": [],
             "targets": [],
