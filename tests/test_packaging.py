@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PROGRAMS = ("simulators", "training", "eval")
 SYSTEMS = ("epanet", "gridlabd", "opendc", "sumo")
 # Imported inside functions or under a check for them, by who asks for the extra of that name
-OPTIONAL = {"grain", "matplotlib", "torch"}
+OPTIONAL = {"grain", "matplotlib", "optax", "torch"}
 
 
 def distribution_name(requirement: str) -> str:
