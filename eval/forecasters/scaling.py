@@ -61,6 +61,18 @@ def _highest(values: Array, free: Array, moved: Array, expected: Array) -> Array
 
 def fit_scaling(inputs: ForecastInputs) -> ScalingFit:
     """Baseline, events and response of one series. Unbatched, pure."""
+    # broadcasts as NumPy does, whatever the caller's flags of JAX say of it
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        found = _fit(inputs)
+    kind = inputs.history.dtype  # with 64 bits enabled, constants would make it float64
+
+    def cast(leaf: Array) -> Array:
+        return leaf.astype(kind) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree.map(cast, found)
+
+
+def _fit(inputs: ForecastInputs) -> ScalingFit:
     history, mask = inputs.history, inputs.history_mask
     steps = history.shape[0]
     scaled = scale_inputs(inputs)
@@ -104,18 +116,19 @@ def respond(
         widened by what the response leaves open: forms that disagree, and factors that the events
         do not tell of.
     """
-    forms, gain, offset = fit.fit, fit.response.gain, fit.response.offset
-    quantiles, median = quantiles / fit.unit, median / fit.unit
-    happened = gain * median + offset
-    noise = gain[:, None] * (quantiles - median[:, None])
-    apart = forms.weight @ (forms.gain * median + forms.offset - happened) ** 2
-    relative = forms.variance + LEAST_DOUBT**2
-    doubt = root(apart + happened**2 * relative)[:, None] * ndtri(levels)
-    away = jnp.sign(doubt) * root(noise**2 + doubt**2)
-    ascending = jnp.sort(happened[:, None] + away, axis=-1)
-    within = LARGEST / jnp.maximum(fit.unit, 1.0)  # of what float32 holds
-    ascending = jnp.clip(jnp.clip(ascending, fit.low, fit.high), -within, within)
-    return ascending * fit.unit
+    with jax.numpy_rank_promotion("allow"):  # as in `fit_scaling`
+        forms, gain, offset = fit.fit, fit.response.gain, fit.response.offset
+        quantiles, median = quantiles / fit.unit, median / fit.unit
+        happened = gain * median + offset
+        noise = gain[:, None] * (quantiles - median[:, None])
+        apart = forms.weight @ (forms.gain * median + forms.offset - happened) ** 2
+        relative = forms.variance + LEAST_DOUBT**2
+        doubt = root(apart + happened**2 * relative)[:, None] * ndtri(levels)
+        away = jnp.sign(doubt) * root(noise**2 + doubt**2)
+        ascending = jnp.sort(happened[:, None] + away, axis=-1)
+        within = LARGEST / jnp.maximum(fit.unit, 1.0)  # of what float32 holds
+        ascending = jnp.clip(jnp.clip(ascending, fit.low, fit.high), -within, within)
+        return ascending * fit.unit
 
 
 def scaling_quantiles(fit: ScalingFit, levels: Float[Array, " Q"]) -> Float[Array, "H Q"]:
@@ -124,8 +137,8 @@ def scaling_quantiles(fit: ScalingFit, levels: Float[Array, " Q"]) -> Float[Arra
     both = jnp.append(levels, 0.5)
     spread = masked_quantiles(baseline.residual, fit.free, both)
     left = root(1.0 - baseline.memory**2)
-    free = (baseline.future[:, None] + left[:, None] * spread) * fit.unit
-    return respond(fit, free[:, :-1], free[:, -1], levels)
+    free = (baseline.future[:, None] + left[:, None] * spread[None, :]) * fit.unit
+    return respond(fit, free[:, :-1], free[:, -1], levels).astype(baseline.future.dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("levels", "together"))

@@ -240,8 +240,8 @@ def fit_gain(
 
     square = jnp.maximum(total(baseline**2), SMALLEST)
     of_event = jax.nn.one_hot(jnp.arange(EVENTS) % FOLDS, FOLDS, dtype=history.dtype)
-    of_event = (kept @ of_event.T) * table.mask  # [fits, E]
-    weights = (kept @ groups.T) * weight  # [fits, T]
+    of_event = (kept @ of_event.T) * table.mask[None, :]  # [fits, E]
+    weights = (kept @ groups.T) * weight[None, :]  # [fits, T]
 
     def power_law(bend: Array, penalty: Array) -> Array:
         design = bent_log(log_factors, bend)

@@ -55,8 +55,14 @@ def test_a_run_ends_with_its_summary_and_skill_against_naive(tmp_path):
     assert "is complete; nothing to run" in again.stderr and "30/30" not in again.stderr
 
     listed = call("list", results).stdout
-    assert re.search(r"^whatif-v1 0cdd0f3e4140, metrics 1: around 3 .*: 30 tasks$", listed, re.M)
-    assert re.search(r"^whatif-v1 0cdd0f3e4140, metrics 1: naive 1, .*: 44 tasks$", listed, re.M)
+    assert re.search(
+        r"^whatif-v1 0cdd0f3e4140, metrics 1: around 3 .*: 30 tasks, trained on: \w+$", listed, re.M
+    )
+    assert re.search(
+        r"^whatif-v1 0cdd0f3e4140, metrics 1: naive 1, .*: 44 tasks, trained on: nothing$",
+        listed,
+        re.M,
+    )
 
 
 def test_a_dry_run_counts_tasks_batches_shapes_and_cost_and_writes_nothing(tmp_path):

@@ -13,6 +13,8 @@ from eval.forecasters.scaling_baseline import autocorrelation, masked_quantiles
 from eval.forecasters.scaling_gain import FORMS, LEAD, box_cox
 from whatif_jax.tasks.inputs import ForecastInputs
 
+pytestmark = pytest.mark.slow  # together most of a minute or more on a busy machine
+
 T, H, K = 512, 64, 8
 LEVELS = (0.1, 0.5, 0.9)
 STARTS, LENGTH = (250, 330, 420), 40

@@ -75,7 +75,9 @@ def test_evaluate_refuses_a_wrong_word_before_any_forecast(few):
         evaluate(never, few)
 
 
-@pytest.mark.parametrize("name", [name for name in FORECASTERS if not needs(name)[0]])
+@pytest.mark.parametrize(
+    "name", [name for name in FORECASTERS if not needs(name)[0] and name != "ours"]
+)  # "ours" is of whatever checkpoint it is given
 def test_the_list_says_what_a_forecaster_declares(name):
     assert declaration_of(make_forecaster(name)).trained_on == declared_of(name)
 

@@ -29,6 +29,8 @@ from whatif_jax import (
 )
 from whatif_jax.evaluation.objectives import change_of
 
+pytestmark = pytest.mark.slow  # together most of a minute or more on a busy machine
+
 pytest.importorskip("optax")
 
 HORIZON = 64

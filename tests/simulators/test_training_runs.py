@@ -21,6 +21,8 @@ from simulators.training.demand import demand_factors
 from simulators.training.epanet import WARM_UP
 from simulators.training.runs import MODULES, checked_run, read_runs, run_module
 
+pytestmark = pytest.mark.slow  # together most of a minute or more on a busy machine
+
 SYSTEMS = tuple(MODULES)
 
 

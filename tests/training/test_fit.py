@@ -19,6 +19,11 @@ from training.forecaster import export, load_forecaster
 from whatif_jax import LEVELS
 
 
+def held():
+    """What the stream of the tests' run holds, as its checkpoints keep it."""
+    return described(open_stream(tiny()))
+
+
 def test_a_run_keeps_logs_pictures_and_checkpoints(whole_run):
     rows = list(csv.DictReader((whole_run / "steps.csv").open()))
     assert [int(row["step"]) for row in rows] == list(range(1, 13))
@@ -40,7 +45,7 @@ def test_training_lowers_the_validation_loss(whole_run):
 def test_latest_and_best_are_kept_apart_and_best_is_of_the_smallest_validation_loss(whole_run):
     config = tiny()
     state, _, _ = begin(config)
-    with Checkpoints(whole_run, config, {"prior": "catalog"}, writing=False) as checkpoints:
+    with Checkpoints(whole_run, config, held(), writing=False) as checkpoints:
         latest, best = (checkpoints.restore(which, state) for which in ("latest", "best"))
     losses = {int(row[0]): float(row[1]) for row in rows_of(whole_run / "evaluations.csv")}
     assert latest.record.steps == 12 and latest.record.tasks == 96
@@ -64,7 +69,9 @@ def test_latest_and_best_are_kept_apart_and_best_is_of_the_smallest_validation_l
 def test_a_checkpoint_of_another_run_is_refused_by_name(whole_run, changes, stream, said):
     state, _, _ = begin(tiny())
     with (
-        Checkpoints(whole_run, tiny(**changes), {"prior": stream}, writing=False) as checkpoints,
+        Checkpoints(
+            whole_run, tiny(**changes), {**held(), "prior": stream}, writing=False
+        ) as checkpoints,
         pytest.raises(CheckpointError, match=re.escape(said)),
     ):
         checkpoints.restore("latest", state)
@@ -122,7 +129,7 @@ def test_an_exported_model_forecasts_from_three_lines(whole_run, tmp_path):
     assert quantiles.shape == (1, 16, 9) and np.all(np.diff(quantiles, axis=-1) >= 0)
     # the moving average of the best checkpoint, called as the model it is
     state, _, _ = begin(tiny())
-    with Checkpoints(whole_run, tiny(), {"prior": "catalog"}, writing=False) as checkpoints:
+    with Checkpoints(whole_run, tiny(), held(), writing=False) as checkpoints:
         best = checkpoints.restore("best", state).state.average
     np.testing.assert_array_equal(np.load(tmp_path / "tiny/weights.npz")["bias"], best.bias)
 

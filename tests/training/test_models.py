@@ -19,6 +19,8 @@ from training.models.events import EventModel
 from training.models.patches import PatchModel
 from whatif_jax import root_key
 
+pytestmark = pytest.mark.slow  # together most of a minute or more on a busy machine
+
 ROWS = 16
 MODELS = ("events", "events alone", "attention", "recurrence")
 

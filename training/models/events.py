@@ -74,6 +74,7 @@ class EventModel(eqx.Module):
         found = jax.vmap(self.leave)(jax.vmap(self.norm)(tokens[:SEGMENTS]))
         found = found.astype(closed.future.dtype)  # tokens may be of fewer bits, forecasts not
         forecast = self._forecast(_along(found, inputs.horizon), closed)
+        forecast = forecast.astype(inputs.history.dtype)
         return forecast, jnp.mean(closed.spread) + 0.02 * jnp.mean(jnp.abs(closed.future))
 
     def _patches(self, inputs: ForecastInputs, closed: ClosedForm) -> tuple[Array, Array]:

@@ -22,6 +22,8 @@ from whatif_jax.tasks.randomised.series_family import (
 )
 from whatif_jax.tasks.randomised.synthetic import draw_series, series_from, synthetic_series
 
+pytestmark = pytest.mark.slow  # together most of a minute or more on a busy machine
+
 FLAGS = {
     "strict dtype promotion": lambda: jax.numpy_dtype_promotion("strict"),
     "rank promotion refused": lambda: jax.numpy_rank_promotion("raise"),
