@@ -3,16 +3,16 @@
 Imports what a command needs inside it, so that `--help` starts in a moment.
 """
 
-import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from whatif_jax.cli import parse_settings
 from whatif_jax.compilation_cache import cache_rule, compilation_said, keep_compiled
 
-__all__ = ["app", "main", "parse_settings"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Score forecasters on a suite, and report.",
@@ -30,39 +30,24 @@ Systems = Annotated[
     typer.Option("--system", help="Catalog file of a system that is not built in; repeatable."),
 ]
 Results = Annotated[Path, typer.Option("--results", help="Folder of results.")]
-
-
-def parse_settings(items: list[str]) -> dict[str, Any]:
-    """`["depth=6", "model=a/b"]` into keyword arguments: JSON values, else texts.
-
-    Raises:
-        ValueError: not KEY=VALUE, or a key twice.
-    """
-    settings: dict[str, Any] = {}
-    for item in items:
-        key, separator, text = item.partition("=")
-        if not separator or not key.isidentifier():
-            raise ValueError(f"--set: {item!r}; expected KEY=VALUE, such as alpha=10")
-        if key in settings:
-            raise ValueError(f"--set: {key} is given twice; expected once")
-        try:
-            settings[key] = json.loads(text)
-        except (ValueError, RecursionError):
-            settings[key] = text
-    return settings
+Model = Annotated[
+    str, typer.Option(help="A forecaster (see `list`), or MODULE:FACTORY of your own.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
+    ),
+]
+Progress = Annotated[
+    bool, typer.Option(help="Show tasks per second and time left on standard error.")
+]
 
 
 @app.command()
 def run(
-    model: Annotated[
-        str, typer.Option(help="A forecaster (see `list`), or MODULE:FACTORY of your own.")
-    ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
-        ),
-    ] = None,
+    model: Model,
+    set_: Settings = None,
     suite: SuiteName = "whatif-v1",
     system: Systems = None,
     where: Annotated[
@@ -128,9 +113,7 @@ def run(
         bool,
         typer.Option(help="Check first that a forecast does not depend on other rows of a batch."),
     ] = True,
-    progress: Annotated[
-        bool, typer.Option(help="Show tasks per second and time left on standard error.")
-    ] = True,
+    progress: Progress = True,
 ) -> None:
     """Score a forecaster on a suite. Run again after an interruption: it goes on from there."""
     from .forecasters import make_forecaster, takes
@@ -237,22 +220,13 @@ def report(
 
 @app.command()
 def stream(
-    model: Annotated[
-        str, typer.Option(help="A forecaster (see `list`), or MODULE:FACTORY of your own.")
-    ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
-        ),
-    ] = None,
+    model: Model,
+    set_: Settings = None,
     tasks: Annotated[
         int, typer.Option(min=1, help="Tasks of the stream, and of each hard case.")
     ] = 512,
     results: Results = Path("results"),
-    progress: Annotated[
-        bool, typer.Option(help="Show tasks per second and time left on standard error.")
-    ] = True,
+    progress: Progress = True,
 ) -> None:
     """Score a forecaster on tasks of the randomised stream, and on each hard case alone."""
     from .forecasters import make_forecaster

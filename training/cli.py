@@ -3,16 +3,16 @@
 Imports what a command needs inside it, so that `--help` starts in a moment.
 """
 
-import json
 import signal
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from whatif_jax.cli import parse_settings
 from whatif_jax.compilation_cache import cache_rule, compilation_said, keep_compiled
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "parse_buckets"]
 
 app = typer.Typer(
     help="Train a forecaster on the stream.",
@@ -74,7 +74,7 @@ def fit(
         "precision": precision, "seed": seed, "buckets": parse_buckets(bucket),
     }  # fmt: skip
     values = {name: value for name, value in named.items() if value is not None}
-    config = config_of({**_kept(run), **values, **parse_fields(set_ or [])})
+    config = config_of({**_kept(run), **values, **parse_settings(set_ or [])})
     _together(coordinator, processes, process)
     _needs("optax", "orbax.checkpoint", "tensorboardX", "matplotlib")
 
@@ -144,24 +144,6 @@ def parse_buckets(texts: list[str] | None) -> list[list[int]] | None:
         if len(pair) != 2 or not all(part.isascii() and part.isdigit() for part in pair):
             raise ValueError(f"--bucket: {text!r}; expected CONTEXT+HORIZON, such as 512+64")
     return [[int(part) for part in pair] for pair in pairs]
-
-
-def parse_fields(items: list[str]) -> dict[str, Any]:
-    """`["clip=0.5", "stream={...}"]` into fields: JSON values, else texts.
-
-    Raises:
-        ValueError: not KEY=VALUE, or a key twice.
-    """
-    fields: dict[str, Any] = {}
-    for item in items:
-        key, separator, text = item.partition("=")
-        if not separator or not key.isidentifier() or key in fields:
-            raise ValueError(f"--set: {item!r}; expected KEY=VALUE, each key once")
-        try:
-            fields[key] = json.loads(text)
-        except (ValueError, RecursionError):
-            fields[key] = text
-    return fields
 
 
 def _kept(run: Path) -> dict[str, Any]:

@@ -65,13 +65,9 @@ def open_stream(
     key = stream_key(config, part)
     if config.split == "randomised":
         return training_stream("randomised", key, **arguments)
-    systems = config.systems
     if config.left_out is not None:
-        known = builtin_systems()
-        if config.left_out not in known:
-            raise ValueError(f"left_out: {config.left_out!r}; expected one of {', '.join(known)}")
-        systems = tuple(name for name in known if name != config.left_out)
-    return TaskStream(key, systems=systems, **arguments)
+        return training_stream(config.split, key, left_out=config.left_out, **arguments)
+    return TaskStream(key, systems=config.systems, **arguments)
 
 
 def described(stream: Any) -> dict[str, Any]:

@@ -6,14 +6,14 @@ Imports what a command needs inside it, so that `--help` and `describe` start in
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from . import __version__
 from .compilation_cache import cache_rule, compilation_said, keep_compiled
 
-__all__ = ["app", "main", "run_app"]
+__all__ = ["app", "main", "parse_settings", "parse_where", "run_app"]
 
 app = typer.Typer(
     help="Does a forecaster use covariates well at values it has never seen?",
@@ -64,6 +64,26 @@ def parse_where(conditions: list[str]) -> dict[str, list]:
                 ) from None
         axes[axis] = axes.get(axis, []) + parsed
     return axes
+
+
+def parse_settings(items: list[str]) -> dict[str, Any]:
+    """`["depth=6", "model=a/b"]` into keyword arguments: JSON values, else texts.
+
+    Raises:
+        ValueError: not KEY=VALUE, or a key twice.
+    """
+    settings: dict[str, Any] = {}
+    for item in items:
+        key, separator, text = item.partition("=")
+        if not separator or not key.isidentifier():
+            raise ValueError(f"--set: {item!r}; expected KEY=VALUE, such as alpha=10")
+        if key in settings:
+            raise ValueError(f"--set: {key} is given twice; expected each key once")
+        try:
+            settings[key] = json.loads(text)
+        except (ValueError, RecursionError):
+            settings[key] = text
+    return settings
 
 
 def _print_version(wanted: bool) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "STEP_SECONDS",
     "TARGETS",
     "TOLERANCE",
+    "UNITS",
     "find_weather",
     "read_recorder",
     "run_model",

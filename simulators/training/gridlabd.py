@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from ..gridlabd import find_weather, read_recorder, run_model
+from ..gridlabd import UNITS, find_weather, read_recorder, run_model
 from ..gridlabd.weather import check_weather
 from ..recording import Progress, Recording
 from .choose import choose_series
@@ -55,25 +55,15 @@ class GridlabdRun(Run):
 
 RUN = GridlabdRun
 _UNITS = {
+    **UNITS,
     "measured_real_power": "W",
     "measured_current_1": "A",
     "measured_voltage_1": "V",
-    "actual_power": "kVA",
     "temperature": "degF",
     "actual_load": "kW",
     "water_demand": "gpm",
-    "total_load": "kW",
-    "hvac_load": "kW",
-    "hvac_power": "kVA",
-    "fan_power": "kW",
-    "air_temperature": "degF",
-    "mass_temperature": "degF",
-    "heating_demand": "kW",
     "cooling_demand": "kW",
     "outdoor_temperature": "degF",
-    "is_AUX_on": "1 = off, 2 = on",
-    "is_HEAT_on": "1 = off, 2 = on",
-    "is_COOL_on": "1 = off, 2 = on",
 }
 _RECORDERS = ("meter", "load", "heater", "house")
 

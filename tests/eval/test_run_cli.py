@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 import eval.cli
-from eval.cli import app, parse_settings
+from eval.cli import app
 from eval.forecasters import FORECASTERS, NEEDS, make_forecaster, needs, takes
 from tests.eval.run_helpers import MODULE, WHERE_OPTIONS
+from whatif_jax.cli import parse_settings
 
 CHECKOUT = Path(__file__).parents[2]
 SMALL = [*WHERE_OPTIONS, "--batch-size=8", "--jobs=1"]

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tests.training.training_helpers import tiny
-from training.cli import parse_buckets, parse_fields
+from training.cli import parse_buckets
 from training.config import model_factory, read_config
 from training.data import VALIDATION, open_stream, stream_key, trained_on
+from whatif_jax.cli import parse_settings
 from whatif_jax.tasks.keys import PRNG
 
 
@@ -35,12 +36,12 @@ def test_a_wrong_field_is_refused_by_name(changes, said):
 
 def test_options_are_refused_by_name(tmp_path):
     assert parse_buckets(["512+64", "9+1"]) == [[512, 64], [9, 1]]
-    assert parse_fields(["clip=0.5", "model=a:b"]) == {"clip": 0.5, "model": "a:b"}
+    assert parse_settings(["clip=0.5", "model=a:b"]) == {"clip": 0.5, "model": "a:b"}
     for wrong in ("512", "512+", "a+b"):
         with pytest.raises(ValueError, match="expected CONTEXT"):
             parse_buckets([wrong])
     with pytest.raises(ValueError, match="each key once"):
-        parse_fields(["clip=1", "clip=2"])
+        parse_settings(["clip=1", "clip=2"])
     with pytest.raises(ValueError, match="expected a folder of `fit`"):
         read_config(tmp_path)
     with pytest.raises(ValueError, match="expected MODULE:FACTORY"):

@@ -4,11 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from whatif_jax import LEVELS
 from whatif_jax._types import Array, Bool, Float, PRNGKeyArray
 
 __all__ = ["LEVELS", "Block", "Recurrence", "enter", "offsets", "stack_blocks"]
 
-LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MIDDLE = LEVELS.index(0.5)
 DISTANCES = (0.44, 0.317, 0.271, 0.253, 0.0, 0.253, 0.271, 0.317, 0.44)  # of a normal's quantiles
 

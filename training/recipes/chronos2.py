@@ -4,12 +4,15 @@ The folder it writes is a model of `python -m eval run --model chronos-2 --set m
 Imports what the work needs inside it, so that `--help` starts in a moment.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from whatif_jax.compilation_cache import cache_rule, compilation_said, keep_compiled
+
+from ..cli import parse_buckets
 
 __all__ = ["app", "main", "open_stream"]
 
@@ -24,7 +27,7 @@ SPLITS = {
 
 
 def open_stream(
-    split: str, left_out: str | None, key: int, batch_size: int, buckets: list[tuple[int, int]]
+    split: str, left_out: str | None, key: int, batch_size: int, buckets: Sequence[Sequence[int]]
 ) -> tuple[Any, dict[str, Any]]:
     """The stream of a split, and what a record says of it.
 
@@ -33,26 +36,22 @@ def open_stream(
     """
     if split not in SPLITS:
         raise ValueError(f"split: {split!r}; expected one of {', '.join(SPLITS)}")
-    from whatif_jax import TaskStream, builtin_systems
+    from whatif_jax import builtin_systems, training_stream
 
-    systems = builtin_systems()
-    if (split == "leave-one-system-out") != (left_out is not None) or (
-        left_out is not None and left_out not in systems
-    ):
-        raise ValueError(
-            f"left_out: {left_out!r}; expected one of {', '.join(systems)} with "
-            f"leave-one-system-out, and none with another split"
-        )
-    arguments: dict[str, Any] = dict(batch_size=batch_size, buckets=buckets)
-    about = {"split": split, "key": key, "buckets": [list(bucket) for bucket in buckets]}
+    more: dict[str, Any] = {"pool": None} if split == "randomised" else {}
+    stream = training_stream(split, key, batch_size, left_out=left_out, buckets=buckets, **more)
+    about: dict[str, Any] = {
+        "split": split,
+        "key": key,
+        "buckets": [list(pair) for pair in buckets],
+    }
     if split == "randomised":
-        from whatif_jax import RandomisedStream
-
-        stream = RandomisedStream(key, **arguments)
-        return stream, {**about, "stream": stream.describe()}
-    chosen = [name for name in systems if name != left_out]
-    about |= {"systems": chosen} if left_out is None else {"left_out": [left_out]}
-    return TaskStream(key, systems=chosen, **arguments), about
+        about["stream"] = stream.describe()
+    elif left_out is None:
+        about["systems"] = list(builtin_systems())
+    else:
+        about["left_out"] = [left_out]
+    return stream, about
 
 
 @app.command()
@@ -89,7 +88,7 @@ def tune(
     from eval.forecasters.foundation import choose_device
 
     require("chronos", "chronos")
-    buckets = [_bucket(text) for text in bucket or ["1024+64"]]
+    buckets = parse_buckets(bucket) or [[1024, 64]]
     stream, about = open_stream(split, left_out, seed, batch_size, buckets)
     from .chronos2_tuning import TuningConfig, fine_tune
 
@@ -99,13 +98,6 @@ def tune(
             trained_on=SPLITS[split], training=about, device=choose_device(device, "chronos"),
         )  # fmt: skip
     typer.echo(f"{out}: {steps} steps, trained on {record.trained_on}")
-
-
-def _bucket(text: str) -> tuple[int, int]:
-    parts = text.split("+")
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise ValueError(f"--bucket: {text!r}; expected CONTEXT+HORIZON, such as 512+64")
-    return int(parts[0]), int(parts[1])
 
 
 def main() -> None:

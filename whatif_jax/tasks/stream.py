@@ -22,7 +22,7 @@ from .draw import ATTEMPTS
 from .forked import refuse_forked
 from .spec import Bucket, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
-from .stream_fields import check_step, halves_of
+from .stream_fields import check_step, halves_of, iterate_ahead
 from .stream_rows import DRAWN_TOGETHER, count_draws, draw_rows
 from .systems import Systems
 from .task import Task, realize
@@ -207,17 +207,8 @@ class TaskStream(StreamConfig):
             StreamError: a row failed verification.
             ValueError: a step that is none.
         """
-        check_step(start)
-        if stop is not None:
-            check_step(stop)
-        ahead, step, watch = None, start, _Overflows(self)
-        while stop is None or step < stop:
-            batch, step = self.batch_at(step), step + 1
-            if ahead is not None:
-                yield watch.of(self.check(ahead))
-            ahead = batch
-        if ahead is not None:
-            yield watch.of(self.check(ahead))
+        watch = _Overflows(self)
+        return iterate_ahead(self.batch_at, lambda batch: watch.of(self.check(batch)), start, stop)
 
     def acceptance(self, draws: int = 4096) -> pa.Table:
         """How often verification accepts a draw, by target: what is drawn again is seen less.
@@ -283,7 +274,7 @@ class _Overflows:
                 f"stream: draws that are not finite in float32 are drawn again, so that what is "
                 f"left is biased; targets that lose more than {LOST:.0%} so: {names}. "
                 f"`stream.acceptance()` counts them; a narrower factor_range or pool avoids them",
-                stacklevel=3,
+                stacklevel=4,
             )
         return batch
 

@@ -4,7 +4,8 @@ Every refusal is a ValueError that names field, value and expectation.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -22,8 +23,11 @@ __all__ = [
     "checked_buckets",
     "checked_probability",
     "halves_of",
+    "iterate_ahead",
     "whole_numbers",
 ]
+
+Batch = TypeVar("Batch")
 
 
 def as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
@@ -98,3 +102,27 @@ def check_step(step: int) -> int:
 def halves_of(step: int) -> Array:
     """Both halves of a step, on the device; put there by name, which transfer guards let pass."""
     return jax.device_put(np.array([step >> 32, step & 0xFFFFFFFF], np.uint32))
+
+
+def iterate_ahead(
+    batch_at: Callable[[int], Batch],
+    check: Callable[[Batch], Batch],
+    start: int,
+    stop: int | None,
+) -> Iterator[Batch]:
+    """Checked batches from step `start` on; keeps one step in flight on the device.
+
+    Raises:
+        ValueError: a step that is none; and what `check` raises.
+    """
+    check_step(start)
+    if stop is not None:
+        check_step(stop)
+    ahead, step = None, start
+    while stop is None or step < stop:
+        batch, step = batch_at(step), step + 1
+        if ahead is not None:
+            yield check(ahead)
+        ahead = batch
+    if ahead is not None:
+        yield check(ahead)

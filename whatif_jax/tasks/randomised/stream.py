@@ -26,6 +26,7 @@ from ..stream_fields import (
     checked_buckets,
     checked_probability,
     halves_of,
+    iterate_ahead,
     whole_numbers,
 )
 from ..stream_weights import bucket_turns, checked_bucket_weights
@@ -231,17 +232,7 @@ class RandomisedStream:
             StreamError: a row is not finite.
             ValueError: a step that is none.
         """
-        check_step(start)
-        if stop is not None:
-            check_step(stop)
-        ahead, step = None, start
-        while stop is None or step < stop:
-            batch, step = self.batch_at(step), step + 1
-            if ahead is not None:
-                yield self.check(ahead)
-            ahead = batch
-        if ahead is not None:
-            yield self.check(ahead)
+        return iterate_ahead(self.batch_at, self.check, start, stop)
 
     def __iter__(self) -> Iterator[RandomisedBatch]:
         return self.iterate()
