@@ -20,7 +20,16 @@ from whatif_jax.tasks.inputs import ForecastInputs, inputs_from, scale_inputs
 
 from .linear import is_on_cpu
 from .scaling_baseline import Baseline, baseline_forecast, masked_quantiles
-from .scaling_gain import EventTable, GainFit, Response, event_steps, event_table, fit_gain, root
+from .scaling_gain import (
+    EventTable,
+    GainFit,
+    Response,
+    choose_steps,
+    event_steps,
+    event_table,
+    fit_gain,
+    root,
+)
 
 __all__ = ["Scaling", "ScalingFit", "fit_scaling", "make", "respond", "scaling_quantiles"]
 
@@ -45,7 +54,7 @@ class ScalingFit(eqx.Module):
     unit: Float[Array, "*batch"]  # of the target: what 1 is in all of these
 
 
-def _highest(values: Array, free: Array, moved: Array, expected: Array) -> Array:
+def _highest(values: Array, free: Array, moved: Array, chosen: Array, expected: Array) -> Array:
     """The limit that events do not lift a series above, inf for none.
 
     A limit is where the event-free steps end, if no step of an event lies beyond though the fitted
@@ -54,9 +63,9 @@ def _highest(values: Array, free: Array, moved: Array, expected: Array) -> Array
     top = jnp.max(jnp.where(free, values, -jnp.inf))
     bottom = jnp.min(jnp.where(free, values, jnp.inf))
     span = jnp.where(top > bottom, top - bottom, 0.0)
-    beyond = jnp.sum(moved & (expected > top + CLEARLY * span))
+    beyond = jnp.sum(chosen & (expected > top + CLEARLY * span))
     held = jnp.all(jnp.where(moved, values <= top + SAME * span, True))
-    return jnp.where(held & (beyond > OFTEN * jnp.sum(moved)), top, jnp.inf)
+    return jnp.where(held & (beyond > OFTEN * jnp.sum(chosen)), top, jnp.inf)
 
 
 def fit_scaling(inputs: ForecastInputs) -> ScalingFit:
@@ -86,11 +95,10 @@ def _fit(inputs: ForecastInputs) -> ScalingFit:
     events = event_table(values, mask, logs[:steps], baseline.past)
     count = jnp.maximum(jnp.sum(mask, dtype=values.dtype), 1.0)
     magnitude = jnp.sum(jnp.where(mask, jnp.abs(baseline.past), 0.0)) / count
-    fit, response = fit_gain(
-        values, logs[:steps], logs[steps:], baseline.past, baseline.future, magnitude, events, moved
-    )
-    low = -_highest(-values, free, moved, -fit.past)
-    high = _highest(values, free, moved, fit.past)
+    chosen = choose_steps(values, baseline.past, logs[:steps], events.event, moved)
+    fit, response = fit_gain(chosen, events, logs[steps:], magnitude)
+    low = -_highest(-values, free, moved, chosen.mask, -fit.past)
+    high = _highest(values, free, moved, chosen.mask, fit.past)
     # a series of one sign keeps it
     low = jnp.maximum(low, jnp.where(jnp.all(values >= 0.0), 0.0, -jnp.inf))
     high = jnp.minimum(high, jnp.where(jnp.all(values <= 0.0), 0.0, jnp.inf))

@@ -8,11 +8,14 @@ base. With phi_p(f) = (f^p - 1) / p, the logarithm at p = 0 (Box and Cox), and b
     add                       x = b + m sum_k c_k phi_p(f_k), m the baseline's mean magnitude
 
 Coefficients are fitted at the steps of all past events, each event weighing the same, under a
-small ridge penalty. A form counts by its error on events that were left out of its fit.
+small ridge penalty; of many steps an even choice is read. A form counts by its error on events that
+were left out of its fit.
 
 References:
     Box and Cox, An Analysis of Transformations, 1964.
 """
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -25,9 +28,12 @@ from .small_systems import solve_positive
 
 __all__ = [
     "EVENTS",
+    "STEPS",
+    "EventSteps",
     "EventTable",
     "GainFit",
     "Response",
+    "choose_steps",
     "event_steps",
     "event_table",
     "fit_gain",
@@ -35,6 +41,7 @@ __all__ = [
 ]
 
 EVENTS = 64  # of a history, the latest
+STEPS = 512  # of events, that are read
 FOLDS = 8  # events are left out of a fit one by one, or in as many groups
 UNMOVED = 1e-5  # log of a factor that counts as 1: rounding of base times factor
 LARGEST_LOG = 20.0
@@ -43,19 +50,20 @@ ITERATIONS = 5
 LEAD = 4.0  # penalties of other covariates over the first's, which a target follows first
 BELIEF = -2.5  # log, of any form beside the power law
 PENALTIES = (1e-4, 3e-2)
-# (acts on, power of Box and Cox, penalty, log of how much it is believed before any data); a power
-# law's second number bends the logarithm itself: 0 leaves it
-FORMS = (
-    *(("power", 0.0, penalty, 0.0) for penalty in PENALTIES),
-    *(("power", bend, penalty, BELIEF) for bend in (-0.5, 0.5) for penalty in PENALTIES),
-    *(("multiply", p, penalty, BELIEF) for p in (-1.0, -0.4, 0.4, 1.0) for penalty in PENALTIES),
-    *(("add", p, penalty, BELIEF) for p in (-1.0, -0.4, 0.0, 0.4, 1.0) for penalty in PENALTIES),
+# (acts on, power of Box and Cox, log of how much it is believed before any data); a power law's
+# second number bends the logarithm itself: 0 leaves it
+DESIGNS = (
+    ("power", 0.0, 0.0),
+    *(("power", bend, BELIEF) for bend in (-0.5, 0.5)),
+    *(("multiply", p, BELIEF) for p in (-1.0, -0.4, 0.4, 1.0)),
+    *(("add", p, BELIEF) for p in (-1.0, -0.4, 0.0, 0.4, 1.0)),
 )
+# a form is a design and a penalty, penalties running fastest
+FORMS = tuple((acts, p, penalty, belief) for acts, p, belief in DESIGNS for penalty in PENALTIES)
 
-_ACTS = np.array([("power", "multiply", "add").index(acts) for acts, *_ in FORMS])
-_POWERS, _PENALTIES, _BELIEFS = (
-    np.array([form[column] for form in FORMS], np.float32) for column in (1, 2, 3)
-)
+_ACTS = np.array([("power", "multiply", "add").index(acts) for acts, *_ in DESIGNS])
+_POWERS = np.array([power for _, power, _ in DESIGNS], np.float32)
+_BELIEFS = np.array([belief for *_, belief in FORMS], np.float32)
 NEAR = 0.25  # distance in log factors within which an event speaks for the next one itself
 LEAST_ERROR = 0.02  # of a form, relative to the response: none is exact
 OPEN = 0.5  # of what a power law with a free exponent a covariate would leave open
@@ -74,6 +82,17 @@ class EventTable(eqx.Module):
     event: Int[Array, "*batch T"]  # row of each step of the history; E where it is in none
 
 
+class EventSteps(eqx.Module):
+    """Steps of the history that lie in its events, in order; S rows, K covariates."""
+
+    mask: Bool[Array, "*batch S"]
+    place: Int[Array, "*batch S"]  # of each in the history
+    event: Int[Array, "*batch S"]  # row of the table of events; E where there is none
+    history: Float[Array, "*batch S"]
+    baseline: Float[Array, "*batch S"]
+    log_factors: Float[Array, "*batch S K"]
+
+
 class GainFit(eqx.Module):
     """Responses fitted to the past events, one a form; F forms."""
 
@@ -83,7 +102,8 @@ class GainFit(eqx.Module):
     gain: Float[Array, "*batch F H"]  # of each form by itself
     offset: Float[Array, "*batch F H"]
     variance: Float[Array, "*batch H"]  # of the log of the response that the events leave open
-    past: Float[Array, "*batch T"]  # what all forms together make of the history
+    steps: EventSteps  # that the forms were fitted to
+    past: Float[Array, "*batch S"]  # what all forms together make of them
 
 
 class Response(eqx.Module):
@@ -141,6 +161,38 @@ def event_table(
     )
 
 
+def choose_steps(
+    history: Float[Array, " T"],
+    baseline: Float[Array, " T"],
+    log_factors: Float[Array, "T K"],
+    event: Int[Array, " T"],
+    use: Bool[Array, " T"],
+) -> EventSteps:
+    """The steps of events that are used; where they are more than `STEPS`, an even choice.
+
+    Args:
+        history: the target.
+        baseline: what would have been without events.
+        log_factors: of the covariates over their base.
+        event: row of each step in the table of events; `EVENTS` where it is in none.
+        use: steps that may be chosen; those in no event are not.
+    """
+    use = use & (event < EVENTS)
+    rank = jnp.cumsum(use, dtype=jnp.int32)
+    number = min(STEPS, history.shape[0])
+    wanted = jnp.arange(number, dtype=jnp.int32) * jnp.maximum(rank[-1], number) // number
+    mask = wanted < rank[-1]
+    place = jnp.minimum(jnp.searchsorted(rank, wanted + 1), history.shape[0] - 1)
+    return EventSteps(
+        mask=mask,
+        place=place.astype(jnp.int32),
+        event=jnp.where(mask, event[place], EVENTS),
+        history=jnp.where(mask, history[place], 0.0),
+        baseline=jnp.where(mask, baseline[place], 0.0),
+        log_factors=jnp.where(mask[:, None], log_factors[place], 0.0),
+    )
+
+
 def box_cox(log_factors: Array, power: Array) -> Array:
     """(f^p - 1) / p of factors given by their logarithms; the logarithm itself at p = 0."""
     safe = jnp.where(power == 0.0, 1.0, power)
@@ -156,6 +208,20 @@ def bent_log(log_factors: Array, bend: Array) -> Array:
 
 def _features(acts: Array, log_factors: Array, power: Array) -> Array:
     return jnp.where(acts == 0, bent_log(log_factors, power), box_cox(log_factors, power))
+
+
+def _dot(left: Array, right: Array) -> Array:
+    """A matrix product that a GPU does not round to fewer bits."""
+    return jnp.matmul(left, right, precision="highest")
+
+
+def _products(design: Array) -> tuple[Array, Callable[[Array], Array]]:
+    """Products of every pair of columns [N, pairs], and Gram matrices from sums of them."""
+    k = design.shape[-1]
+    first, second = np.triu_indices(k)
+    place = np.zeros((k, k), int)
+    place[first, second] = place[second, first] = np.arange(first.size)
+    return design[:, first] * design[:, second], lambda sums: sums[..., place]
 
 
 def _penalty_weights(k: int) -> Array:
@@ -181,119 +247,121 @@ def _of(acts: Array, effect: Array, baseline: Array, magnitude: Array) -> Array:
     return jnp.where(acts == 2, baseline + magnitude * effect, baseline * effect)
 
 
+def _power_law(
+    steps: EventSteps,
+    weights: Float[Array, "fits S"],
+    bend: Array,
+    start: Float[Array, "penalties fits K"],
+) -> Float[Array, "penalties fits K"]:
+    """Coefficients under each penalty that minimise squared errors, by Gauss and Newton."""
+    design = bent_log(steps.log_factors, bend)
+    products, restore = _products(design)
+    relative = _penalty_weights(design.shape[1])
+
+    def fitted(penalty: Array, start: Array) -> Array:
+        def improve(_: int, coefficients: Array) -> Array:
+            score = jnp.clip(_dot(coefficients, design.T), -LARGEST_LOG, LARGEST_LOG)
+            expected = steps.baseline * jnp.exp(score)  # [fits, S]
+            seen = weights * expected
+            gram = restore(_dot(seen * expected, products))
+            cross = _dot(seen * (steps.history - expected), design)
+            step = _solve(gram, cross - penalty * relative * coefficients, penalty)
+            farthest = jnp.max(jnp.abs(_dot(step, design.T)), axis=-1, keepdims=True)
+            return coefficients + step / jnp.maximum(1.0, farthest)
+
+        return jax.lax.fori_loop(0, ITERATIONS, improve, start)
+
+    return jax.vmap(fitted)(jnp.asarray(PENALTIES, design.dtype), start)
+
+
 def fit_gain(
-    history: Float[Array, " T"],
-    log_factors: Float[Array, "T K"],
-    future_log_factors: Float[Array, "H K"],
-    baseline: Float[Array, " T"],
-    future_baseline: Float[Array, " H"],
-    magnitude: FloatScalar,
+    steps: EventSteps,
     table: EventTable,
-    use: Bool[Array, " T"],
+    future_log_factors: Float[Array, "H K"],
+    magnitude: FloatScalar,
 ) -> tuple[GainFit, Response]:
     """Fit every form to the past events, weigh the forms, and say what the future's factors do.
 
     Args:
-        history: the target, scaled such that its squares stay within float32.
-        log_factors: of the covariates over their base; 0 where padded.
-        future_log_factors: the same of the future.
-        baseline: what would have been without events.
-        future_baseline: the same of the future.
-        magnitude: mean of |baseline|, the unit in which forms add.
+        steps: of the past events; history and baseline scaled such that their squares stay within
+            float32.
         table: of the past events.
-        use: steps of events that have a value.
+        future_log_factors: of the future's covariates over their base; 0 where padded.
+        magnitude: mean of |baseline|, the unit in which forms add.
 
     Returns:
         the fits, and the response at every step of the future.
     """
-    event, rows = table.event, EVENTS + 1
-    used = use & (event < EVENTS)
+    history, baseline, logs = steps.history, steps.baseline, steps.log_factors
+    kind, k = history.dtype, logs.shape[-1]
 
     def total(values: Array) -> Array:
-        return jax.ops.segment_sum(jnp.where(used, values, 0.0), event, rows)[:EVENTS]
+        return jax.ops.segment_sum(values, steps.event, EVENTS + 1)[:EVENTS]
 
-    count = jnp.maximum(total(jnp.ones_like(history)), 1.0)
+    count = jnp.maximum(total(steps.mask.astype(kind)), 1.0)
     level = jnp.maximum(total(jnp.abs(history)), total(jnp.abs(baseline))) / count
     level = jnp.maximum(level, SMALLEST)
     share = jnp.where(table.mask, 1.0 / (count * jnp.maximum(level**2, SMALLEST)), 0.0)
-    weight = jnp.where(used, jnp.append(share, 0.0)[event], 0.0)
+    weight = jnp.append(share, 0.0)[steps.event]
     events = jnp.sum(table.mask)
-    fold = jnp.where(used, event % FOLDS, FOLDS)
-    groups = jax.nn.one_hot(fold, FOLDS, dtype=history.dtype)  # [T, FOLDS]
+    fold = jnp.where(steps.mask, steps.event % FOLDS, FOLDS)
+    groups = jax.nn.one_hot(fold, FOLDS, dtype=kind)  # [S, FOLDS]
     # a fit without each group, and one of all
-    kept = jnp.concatenate([1.0 - jnp.eye(FOLDS, dtype=history.dtype), jnp.ones((1, FOLDS))])
-    change = history - baseline
+    kept = jnp.concatenate([1.0 - jnp.eye(FOLDS, dtype=kind), jnp.ones((1, FOLDS), kind)])
+    weights = _dot(kept, groups.T) * weight  # [fits, S]
+    penalties = jnp.asarray(PENALTIES, kind)
+    square = jnp.maximum(total(baseline**2), SMALLEST)
+    of_event = jax.nn.one_hot(jnp.arange(EVENTS) % FOLDS, FOLDS, dtype=kind)
+    of_event = _dot(kept, of_event.T) * table.mask  # [fits, E]
 
-    def sums(design: Array, aim: Array) -> tuple[Array, Array]:
-        """Gram matrices and cross products by fit; design [T, K] or [fits, T, K]."""
-        weighted = groups * weight[:, None]
-        gram = jnp.einsum("tg,tk,tl->gkl", weighted, design, design, precision="highest")
-        cross = jnp.einsum("tg,tk,t->gk", weighted, design, aim, precision="highest")
-        return (
-            jnp.einsum("fg,gkl->fkl", kept, gram, precision="highest"),
-            jnp.einsum("fg,gk->fk", kept, cross, precision="highest"),
+    def solved(gram: Array, cross: Array) -> Array:
+        return jax.vmap(lambda penalty: _solve(gram, cross, penalty))(penalties)
+
+    def power_law(bend: Array) -> Array:
+        # iterations start from log ratios of whole events on their mean features
+        dose = total(bent_log(logs, bend) * (baseline**2)[:, None]) / square[:, None]
+        products, restore = _products(dose)
+        gram = restore(_dot(of_event, products))
+        start = solved(gram, _dot(of_event * table.log_ratio, dose))
+        return _power_law(steps, weights, bend, start)
+
+    def linear(acts: Array, power: Array) -> Array:
+        unit = jnp.where(acts == 2, magnitude, baseline)
+        design = unit[:, None] * box_cox(logs, power)
+        products, restore = _products(design)
+        return solved(
+            restore(_dot(weights, products)), _dot(weights * (history - baseline), design)
         )
 
-    def linear(acts: Array, power: Array, penalty: Array) -> Array:
-        unit = jnp.where(acts == 2, magnitude, baseline)
-        return _solve(*sums(unit[:, None] * box_cox(log_factors, power), change), penalty)
-
-    square = jnp.maximum(total(baseline**2), SMALLEST)
-    of_event = jax.nn.one_hot(jnp.arange(EVENTS) % FOLDS, FOLDS, dtype=history.dtype)
-    of_event = (kept @ of_event.T) * table.mask[None, :]  # [fits, E]
-    weights = (kept @ groups.T) * weight[None, :]  # [fits, T]
-
-    def power_law(bend: Array, penalty: Array) -> Array:
-        design = bent_log(log_factors, bend)
-        # iterations start from log ratios of whole events on their mean features
-        dose = jax.vmap(lambda one: total(one * baseline**2), 1, 1)(design) / square[:, None]
-        gram = jnp.einsum("fe,ek,el->fkl", of_event, dose, dose, precision="highest")
-        cross = jnp.einsum("fe,ek,e->fk", of_event, dose, table.log_ratio, precision="highest")
-
-        def improve(_: int, coefficients: Array) -> Array:
-            score = jnp.clip(coefficients @ design.T, -LARGEST_LOG, LARGEST_LOG)
-            expected = baseline * jnp.exp(score)  # [fits, T]
-            seen = weights * expected**2
-            gram = jnp.einsum("ft,tk,tl->fkl", seen, design, design, precision="highest")
-            aim = weights * expected * (history - expected)
-            cross = jnp.einsum("ft,tk->fk", aim, design, precision="highest")
-            step = _solve(
-                gram,
-                cross - penalty * _penalty_weights(coefficients.shape[-1]) * coefficients,
-                penalty,
-            )
-            farthest = jnp.max(jnp.abs(step @ design.T), axis=-1, keepdims=True)
-            return coefficients + step / jnp.maximum(1.0, farthest)
-
-        return jax.lax.fori_loop(0, ITERATIONS, improve, _solve(gram, cross, penalty))
-
     n_power = int(np.sum(_ACTS == 0))
-    acts, powers, penalties = jnp.asarray(_ACTS), jnp.asarray(_POWERS), jnp.asarray(_PENALTIES)
-    fits = jnp.concatenate(
+    acts, powers = jnp.asarray(_ACTS), jnp.asarray(_POWERS)
+    by_design = jnp.concatenate(
         [
-            jax.vmap(power_law)(powers[:n_power], penalties[:n_power]),
-            jax.vmap(linear)(acts[n_power:], powers[n_power:], penalties[n_power:]),
+            jax.vmap(power_law)(powers[:n_power]),
+            jax.vmap(linear)(acts[n_power:], powers[n_power:]),
         ]
-    )  # [F, fits, K]
+    )  # [designs, penalties, fits, K]
 
-    def judge(act: Array, power: Array, fit: Array) -> tuple[Array, Array, Array, Array]:
-        features = _features(act, log_factors, power)
+    def judge(act: Array, power: Array, fits: Array) -> tuple[Array, Array, Array, Array]:
+        scores = _dot(_features(act, logs, power), fits.reshape(-1, k).T)
+        scores = scores.reshape(-1, *fits.shape[:2])  # [S, penalties, fits]
         # every step under the fit that has not seen it
-        unseen = jnp.einsum("tg,gk->tk", groups, fit[:FOLDS], precision="highest")
-        score = jnp.sum(features * unseen, axis=-1)
-        misfit = history - _of(act, _effect(act, score), baseline, magnitude)
-        left_out = jnp.sum(weight * misfit**2)
-        of_events = jnp.sum(jnp.where(table.mask, total(misfit) / (count * level), 0.0) ** 2)
-        effect = _effect(act, features @ fit[FOLDS])
-        expected = _of(act, effect, baseline, magnitude)
-        seen = jnp.sum(weight * (history - expected) ** 2)
-        return left_out, of_events, seen, expected
+        unseen = jnp.sum(scores[..., :FOLDS] * groups[:, None, :], axis=-1).T
+        misfit = history - _of(act, _effect(act, unseen), baseline, magnitude)
+        expected = _of(act, _effect(act, scores[..., FOLDS].T), baseline, magnitude)
+        own = jax.vmap(total)(misfit * steps.mask) / (count * level)
+        of_events = jnp.sum(jnp.where(table.mask, own, 0.0) ** 2, axis=-1)
+        return _dot(misfit**2, weight), of_events, _dot((history - expected) ** 2, weight), expected
 
-    left_out, of_events, seen, expected = jax.vmap(judge)(acts, powers, fits)
+    def forms(of_designs: Array) -> Array:  # penalties run fastest
+        return of_designs.reshape(-1, *of_designs.shape[2:])
+
+    left_out, of_events, seen, expected = map(forms, jax.vmap(judge)(acts, powers, by_design))
     error = jnp.where(events > 1, left_out, seen) / jnp.maximum(events, 1)
     floor = 1e-6
     belief = jnp.asarray(_BELIEFS) - jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
     form_weight = jax.nn.softmax(belief)
+    coefficients = forms(by_design)[:, FOLDS]
 
     peak = future_log_factors[jnp.argmax(jnp.sum(future_log_factors**2, axis=-1))]
     apart = jnp.sum((table.log_factors - peak) ** 2, axis=-1)
@@ -303,33 +371,32 @@ def fit_gain(
     def relative(log: Array, of: Array) -> Array:
         return root(jnp.sum(log**2, -1) / jnp.maximum(jnp.sum(of**2, -1), SMALLEST))
 
-    past_share = relative(
-        log_factors, jnp.append(table.log_factors, jnp.zeros((1, peak.shape[0])), 0)[event]
-    )
+    past_share = relative(logs, jnp.append(table.log_factors, jnp.zeros((1, k)), 0)[steps.event])
     future_share = relative(future_log_factors, peak)
 
     def ahead(act: Array, power: Array, fit: Array, expected: Array) -> tuple[Array, Array]:
-        effect = _effect(act, _features(act, future_log_factors, power) @ fit)
+        effect = _effect(act, _dot(fit, _features(act, future_log_factors, power).T))
         unit = jnp.where(act == 2, magnitude, expected) * past_share
-        own = total((history - expected) * unit) / jnp.maximum(total(unit**2), SMALLEST)
-        correction = future_share * jnp.sum(near * own)
+        missed = jax.vmap(total)((history - expected) * unit * steps.mask)
+        own = missed / jnp.maximum(jax.vmap(total)(unit**2 * steps.mask), SMALLEST)
+        correction = future_share * _dot(own, near)[:, None]
         gain = jnp.where(act == 2, 1.0, effect * (1.0 + correction))
         offset = jnp.where(act == 2, magnitude * (effect + correction), 0.0)
         return gain, offset
 
-    gains, offsets = jax.vmap(ahead)(acts, powers, fits[:, FOLDS], expected)
+    by_penalty = expected.reshape(len(DESIGNS), len(PENALTIES), -1)
+    ahead_of = jax.vmap(ahead)(acts, powers, by_design[:, :, FOLDS], by_penalty)
+    gains, offsets = map(forms, ahead_of)
     # a Bayesian power law on whole events: what they leave open of the response to these factors
     whole = jnp.where(events > 1, form_weight @ of_events / jnp.maximum(events, 1), 0.0)
     told = jnp.clip(whole, LEAST_ERROR**2, 1.0)
     doses = jnp.sum(table.log_factors**2)
     prior = jnp.sum(table.log_ratio**2 * table.mask) / jnp.maximum(doses, SMALLEST) + 0.01
-    k = log_factors.shape[-1]
     precision = jnp.einsum("ek,el->kl", table.log_factors, table.log_factors, precision="highest")
-    open_ = solve_positive(
-        precision / told + jnp.eye(k, dtype=history.dtype) / prior, future_log_factors.T
-    )
+    open_ = solve_positive(precision / told + jnp.eye(k, dtype=kind) / prior, future_log_factors.T)
     variance = OPEN * jnp.sum(future_log_factors.T * open_, axis=0) + whole * future_share
     variance = variance * (1.0 - jnp.sum(near))
-    past = form_weight @ expected
-    fit = GainFit(fits[:, FOLDS], error, form_weight, gains, offsets, variance, past)
+    fit = GainFit(
+        coefficients, error, form_weight, gains, offsets, variance, steps, form_weight @ expected
+    )
     return fit, Response(form_weight @ gains, form_weight @ offsets)
