@@ -41,11 +41,11 @@ __all__ = [
 ]
 
 EVENTS = 64  # of a history, the latest
-STEPS = 512  # of events, that are read
+STEPS = 256  # of events, that are read
 FOLDS = 8  # events are left out of a fit one by one, or in as many groups
 UNMOVED = 1e-5  # log of a factor that counts as 1: rounding of base times factor
 LARGEST_LOG = 20.0
-ITERATIONS = 5
+ITERATIONS = 4
 
 LEAD = 4.0  # penalties of other covariates over the first's, which a target follows first
 BELIEF = -2.5  # log, of any form beside the power law
