@@ -30,12 +30,20 @@ class Block(eqx.Module):
         self.widen = eqx.nn.Linear(width, 2 * width, key=second)
         self.narrow = eqx.nn.Linear(2 * width, width, key=third)
 
-    def __call__(self, tokens: Float[Array, "N D"], mask: Bool[Array, " N"]) -> Float[Array, "N D"]:
-        """Tokens after one block; each attends to all that are there, and always to itself."""
-        count = tokens.shape[0]
-        seen = mask[None, :] | jnp.eye(count, dtype=bool)
+    def __call__(
+        self, tokens: Float[Array, "N D"], mask: Bool[Array, " N"], wanted: int | None = None
+    ) -> Float[Array, "W D"]:
+        """Tokens after one block; each attends to all that are there, and always to itself.
+
+        Args:
+            tokens: of one series.
+            mask: True where there is one.
+            wanted: how many, from the first on, are computed; None: all.
+        """
+        count = tokens.shape[0] if wanted is None else wanted
+        seen = mask[None, :] | jnp.eye(count, tokens.shape[0], dtype=bool)
         normed = jax.vmap(self.first_norm)(tokens)
-        tokens = tokens + self.attention(normed, normed, normed, mask=seen)
+        tokens = tokens[:count] + self.attention(normed[:count], normed, normed, mask=seen)
         normed = jax.vmap(self.second_norm)(tokens)
         hidden = jax.nn.gelu(jax.vmap(self.widen)(normed))
         return tokens + jax.vmap(self.narrow)(hidden)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from whatif_jax._types import Array, Float, FloatScalar, PRNGKeyArray
 from whatif_jax.tasks.inputs import ForecastInputs
 
-from .blocks import LEVELS, Block, Recurrence, enter, offsets, stack_blocks
+from .blocks import LEVELS, Block, enter, offsets
 from .closed import FORMS, ClosedForm, closed_form
 
 __all__ = ["EventModel"]
@@ -33,7 +33,7 @@ class EventModel(eqx.Module):
     enter_patch: eqx.nn.Linear
     enter_event: eqx.nn.Linear
     enter_segment: eqx.nn.Linear
-    blocks: tuple[Block | Recurrence, ...]
+    blocks: tuple[Block, ...]
     norm: eqx.nn.LayerNorm
     leave: eqx.nn.Linear
     with_gain: bool = eqx.field(static=True)
@@ -49,7 +49,7 @@ class EventModel(eqx.Module):
         self.enter_patch = eqx.nn.Linear(3 * PATCH + 1, width, key=keys[0])
         self.enter_event = eqx.nn.Linear(3 * WIDEST + 7 + len(FORMS), width, key=keys[1])
         self.enter_segment = eqx.nn.Linear(2 * WIDEST + 3 * len(FORMS) + 11, width, key=keys[2])
-        self.blocks = stack_blocks("attention", width, heads, depth, key=keys[3])
+        self.blocks = tuple(Block(width, heads, key=k) for k in jax.random.split(keys[3], depth))
         self.norm = eqx.nn.LayerNorm(width)
         leave = eqx.nn.Linear(width, len(FORMS) + 3 + len(LEVELS), key=keys[4])
         # begins at the closed form
@@ -69,9 +69,10 @@ class EventModel(eqx.Module):
         segments = self._segments(inputs, closed)
         tokens = jnp.concatenate([segments, events, patches])
         mask = jnp.concatenate([jnp.ones(SEGMENTS, bool), event_mask, patch_mask])
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             tokens = block(tokens, mask)
-        found = jax.vmap(self.leave)(jax.vmap(self.norm)(tokens[:SEGMENTS]))
+        tokens = self.blocks[-1](tokens, mask, SEGMENTS)  # the others would not be read
+        found = jax.vmap(self.leave)(jax.vmap(self.norm)(tokens))
         found = found.astype(closed.future.dtype)  # tokens may be of fewer bits, forecasts not
         forecast = self._forecast(_along(found, inputs.horizon), closed)
         forecast = forecast.astype(inputs.history.dtype)
