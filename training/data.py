@@ -10,7 +10,14 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding
 
-from whatif_jax import RandomisedStream, TaskStream, builtin_systems, root_key, training_stream
+from whatif_jax import (
+    RandomisedStream,
+    TaskStream,
+    builtin_systems,
+    load_prior,
+    root_key,
+    training_stream,
+)
 from whatif_jax.catalog.errors import one_of
 
 from .config import FitConfig
@@ -86,4 +93,6 @@ def trained_on(config: FitConfig) -> dict[str, Any]:
         return {"trained_on": "left-out-system", "systems": seen, "left_out": [config.left_out]}
     if config.split == "in-distribution":
         return {"trained_on": "in-distribution", "systems": systems}
-    return {"trained_on": "randomised"}
+    # of a prior of its owner nobody here knows what it resembles
+    own = load_prior(config.stream.get("prior")) != load_prior()
+    return {"trained_on": "unknown" if own else "randomised"}

@@ -173,6 +173,7 @@ class Scaling:
         self, history: Array, covariates: Array, horizon: int, levels: Sequence[float]
     ) -> Array:
         """Quantiles [B, H, Q] in the target's unit."""
+        history, covariates = jnp.asarray(history), jnp.asarray(covariates)
         inputs = inputs_from(history, covariates, horizon, width=WIDTH)
         together = 4 if is_on_cpu(history) else 64
         return _forecast(inputs, tuple(map(float, levels)), together)

@@ -8,8 +8,7 @@ base. With phi_p(f) = (f^p - 1) / p, the logarithm at p = 0 (Box and Cox), and b
     add                       x = b + m sum_k c_k phi_p(f_k), m the baseline's mean magnitude
 
 Coefficients are fitted at the steps of all past events, each event weighing the same, under a
-small ridge penalty; of many steps an even choice is read. A form counts by its error on events that
-were left out of its fit.
+small ridge penalty, of many steps at an even choice. A form counts by its error on events left out.
 
 References:
     Box and Cox, An Analysis of Transformations, 1964.
@@ -358,8 +357,7 @@ def fit_gain(
 
     left_out, of_events, seen, expected = map(forms, jax.vmap(judge)(acts, powers, by_design))
     error = jnp.where(events > 1, left_out, seen) / jnp.maximum(events, 1)
-    floor = 1e-6
-    belief = jnp.asarray(_BELIEFS) - jnp.clip(events, 1, FOLDS) * jnp.log(error + floor)
+    belief = jnp.asarray(_BELIEFS) - jnp.clip(events, 1, FOLDS) * jnp.log(error + 1e-6)
     form_weight = jax.nn.softmax(belief)
     coefficients = forms(by_design)[:, FOLDS]
 

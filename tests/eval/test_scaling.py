@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 from eval.forecasters import make_forecaster
 from eval.forecasters.scaling import fit_scaling, scaling_quantiles
 from eval.forecasters.scaling_baseline import autocorrelation, masked_quantiles
-from eval.forecasters.scaling_gain import FORMS, LEAD, box_cox
+from eval.forecasters.scaling_gain import EVENTS, FORMS, LEAD, STEPS, box_cox, choose_steps
 from whatif_jax.tasks.inputs import ForecastInputs
 
 pytestmark = pytest.mark.slow  # together most of a minute or more on a busy machine
@@ -131,6 +131,24 @@ def test_coefficients_are_those_of_ridge_in_float64():
         np.testing.assert_allclose(fit.fit.coefficients[number], wanted, atol=2e-3)
 
 
+@pytest.mark.parametrize("number", [0, 100, STEPS, 1500])
+def test_of_many_steps_of_events_an_even_choice_is_read(number):
+    steps = np.arange(2000)
+    event = np.where((steps >= 200) & (steps < 200 + number), steps // 500, EVENTS)
+    use = jnp.asarray(steps % 7 != 0)
+    there = np.flatnonzero((event < EVENTS) & np.asarray(use))
+    series = jnp.asarray(steps, jnp.float32)
+    found = choose_steps(series, 2 * series, series[:, None], jnp.asarray(event), use)
+    place = np.asarray(found.place)[np.asarray(found.mask)]
+    assert len(place) == min(len(there), STEPS) and set(place) <= set(there)
+    rank = np.searchsorted(there, place)
+    gap = len(there) / max(len(place), 1)
+    assert np.all(np.abs(np.diff(rank) - gap) < 1)
+    np.testing.assert_array_equal(found.event[: len(place)], event[place])
+    np.testing.assert_array_equal(found.event[len(place) :], EVENTS)
+    np.testing.assert_array_equal(found.baseline[: len(place)], 2.0 * place)
+
+
 def test_autocorrelation_of_a_series_with_gaps_is_that_of_its_pairs():
     rng = np.random.default_rng(1)
     values, mask = rng.normal(size=60).cumsum(), rng.random(60) < 0.7
@@ -224,7 +242,7 @@ def test_rows_do_not_see_each_other_and_a_batch_is_its_rows():
     history = np.stack([row.history for row in rows])
     known = np.stack([row.covariates[:, :2] for row in rows])
     forecaster = make_forecaster("scaling")
-    batch = np.asarray(forecaster(jnp.asarray(history), jnp.asarray(known), H, LEVELS))
+    batch = np.asarray(forecaster(history, known, H, LEVELS))  # as NumPy arrays, too
     for number, row in enumerate(rows):
         np.testing.assert_allclose(batch[number], _both(row)[1], rtol=1e-3)
     assert forecaster.trained_on == "nothing"

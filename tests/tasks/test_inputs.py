@@ -99,6 +99,12 @@ def test_a_base_of_zero_counts_as_unmoved_where_the_covariate_is_zero():
     np.testing.assert_allclose(logs, np.r_[np.zeros(40), np.full(10, np.log(2.0))], atol=1e-6)
 
 
+def test_a_covariate_without_a_known_base_counts_as_unmoved():
+    base = jnp.asarray([jnp.nan, 2.0, 4.0])[:, None]
+    inputs = inputs_from(jnp.asarray([1.0, 2.0]), base, 1)
+    np.testing.assert_array_equal(scale_inputs(inputs).log_factors, 0.0)
+
+
 def test_arguments_that_do_not_fit_are_refused_by_name():
     with pytest.raises(ValueError, match=r"covariates: 49 steps; expected 40 of history \+ 10"):
         inputs_from(jnp.ones(40), jnp.ones((49, 1)), 10)

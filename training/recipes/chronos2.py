@@ -38,8 +38,7 @@ def open_stream(
         raise ValueError(f"split: {split!r}; expected one of {', '.join(SPLITS)}")
     from whatif_jax import builtin_systems, training_stream
 
-    more: dict[str, Any] = {"pool": None} if split == "randomised" else {}
-    stream = training_stream(split, key, batch_size, left_out=left_out, buckets=buckets, **more)
+    stream = training_stream(split, key, batch_size, left_out=left_out, buckets=buckets)
     about: dict[str, Any] = {
         "split": split,
         "key": key,

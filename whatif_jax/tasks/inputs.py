@@ -140,8 +140,10 @@ def scale_inputs(inputs: ForecastInputs) -> ScaledInputs:
     base = jax.lax.dynamic_index_in_dim(inputs.covariates, first, axis=0)  # [1, K]
     usable = (base != 0.0) & jnp.isfinite(base)
     ratio = inputs.covariates / jnp.where(usable, base, 1.0)
-    # a base of 0 has no ratios: there a covariate of 0 counts as unmoved
-    factors = jnp.where(usable, ratio, 1.0 + inputs.covariates)
+    # a base of 0 has no ratios: there a covariate of 0 counts as unmoved. One that is not known
+    # tells of no move at all
+    without = jnp.where(jnp.isfinite(base), 1.0 + inputs.covariates, 1.0)
+    factors = jnp.where(usable, ratio, without)
     steps = jnp.concatenate([mask | (jnp.arange(mask.shape[0]) >= first), inputs.future_mask])
     held = steps[:, None] & inputs.covariate_mask[None, :] & jnp.isfinite(factors)
     logs = jnp.log(jnp.where(held, jnp.maximum(factors, SMALLEST_FACTOR), 1.0))

@@ -144,6 +144,7 @@ class TaskStream(StreamConfig):
             "targets": targets,
             "series": len(targets),
             "prior": None,
+            "prior_sha256": None,
             "buckets": [list(bucket) for bucket in self.buckets],
             "k": (
                 {name: list(k) for name, k in self.k.items()}

@@ -24,7 +24,10 @@ def test_a_prior_of_ones_own_is_read_from_a_file(tmp_path):
     assert load_prior(path) == load_prior(str(path))
     assert load_prior(path).version == 7
     assert hash(load_prior(path)) != hash(load_prior())
-    assert RandomisedStream(0, 2, prior=path).describe()["prior"] == 7
+    found, own = RandomisedStream(0, 2, prior=path).describe(), RandomisedStream(0, 2).describe()
+    assert found["prior"] == 7 and found["prior_sha256"] != own["prior_sha256"]
+    assert (own["trained_on"], found["trained_on"]) == ("randomised", "unknown")
+    assert found["trains_on_the_suite"] is None and "into the prior" in str(found["holds"])
 
 
 @pytest.mark.parametrize(

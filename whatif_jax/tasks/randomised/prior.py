@@ -5,6 +5,8 @@ References:
 """
 
 import functools
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -16,8 +18,9 @@ from pydantic import AfterValidator, Field, ValidationError
 from ...catalog.entry import Entry
 from ...catalog.fields import FLOAT32, Count, FrozenMapping, NotNegative, Number, must
 from .names import FORMS, HARD_CASES, REGIONS, SHAPES, SOURCES
+from .series_family import read_series_file
 
-__all__ = ["Prior", "load_prior"]
+__all__ = ["Prior", "contents_of", "load_prior"]
 
 
 def _kinds(known: tuple[str, ...]) -> AfterValidator:
@@ -239,6 +242,12 @@ def load_prior(source: "Prior | str | Path | None" = None) -> Prior:
     except ValueError as error:
         raise ValueError(f"prior: {source}: {error}; expected TOML in UTF-8") from None
     return _parsed(text, str(source))
+
+
+def contents_of(prior: Prior) -> str:
+    """SHA-256 of all numbers that decide draws: the prior's and those of series.toml."""
+    numbers = [dict(entry) for entry in (prior, read_series_file())]
+    return hashlib.sha256(json.dumps(numbers, default=dict).encode()).hexdigest()
 
 
 @functools.cache

@@ -34,7 +34,7 @@ from ..task import Task
 from .baseline import SeriesPool
 from .maker import Choices, Drawn, HardCases, make_task
 from .names import HARD_CASES
-from .prior import MOST_COVARIATES, Prior, load_prior
+from .prior import MOST_COVARIATES, Prior, contents_of, load_prior
 from .training_series import TrainingSeries
 
 __all__ = ["RandomisedBatch", "RandomisedStream"]
@@ -174,9 +174,12 @@ class RandomisedStream:
     def describe(self) -> dict[str, object]:
         """What is in the stream: split, series, prior, buckets, hard cases, as plain values.
 
-        Of a pool of one's own nobody here knows what it holds: it may be the suite's series.
+        Of a pool of one's own nobody here knows what it holds, it may be the suite's series; nor of
+        a prior of one's own, which may have the catalog's constants.
         """
-        own = isinstance(self.pool, SeriesPool)
+        own_pool, own_prior = isinstance(self.pool, SeriesPool), self.prior != load_prior()
+        own = own_pool or own_prior
+        owners = ["the pool"] * own_pool + ["the prior"] * own_prior
         known = "series, response constant or target of the benchmark"
         return {
             "split": "randomised",
@@ -184,12 +187,13 @@ class RandomisedStream:
             "trains_on_the_suite": None if own else False,
             "holds": (
                 f"responses drawn from a prior, imposed on {self._series()}; "
-                + ("what its owner put into the pool" if own else f"no {known}")
+                + (f"what its owner put into {' and '.join(owners)}" if own else f"no {known}")
             ),
             "systems": [],
             "targets": [],
             "series": 0 if self.pool is None else len(self.pool.length),
             "prior": self.prior.version,
+            "prior_sha256": contents_of(self.prior),
             "buckets": [list(bucket) for bucket in self.buckets],
             "bucket_weights": None if self.bucket_weights is None else list(self.bucket_weights),
             "k": list(self.k or ()),
