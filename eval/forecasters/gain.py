@@ -27,6 +27,7 @@ __all__ = ["WithGain", "gained", "with_gain"]
 
 SUFFIX = "-gain"  # of a name of the registry
 MEDIAN = 0.5
+ROWS = 32  # of a program, so that batches of any size compile one for a context and a horizon
 
 
 @jax.jit
@@ -43,6 +44,12 @@ def _fit(inputs: ForecastInputs) -> tuple[ScalingFit, Array]:
 @jax.jit
 def _respond(fit: ScalingFit, quantiles: Array, median: Array, levels: Array) -> Array:
     return jax.vmap(respond, in_axes=(0, 0, 0, None))(fit, quantiles, median, levels)
+
+
+def _parts(count: int) -> list[np.ndarray]:
+    """Rows of a batch in parts of one size, the last one padded with copies of the last row."""
+    size = min(ROWS, 1 << (count - 1).bit_length())
+    return [np.minimum(np.arange(at, at + size), count - 1) for at in range(0, count, size)]
 
 
 class WithGain:
@@ -85,9 +92,20 @@ class WithGain:
             levels: Q wanted quantile levels.
             info: of the rows; given where `wants_info`, and only there.
         """
-        fit, without = _fit(
-            inputs_from(jnp.asarray(history), jnp.asarray(covariates), horizon, width=WIDTH)
-        )
+        parts = _parts(len(history))
+        fits, frees = zip(
+            *(
+                _fit(
+                    inputs_from(
+                        jnp.asarray(history[part]), jnp.asarray(covariates[part]), horizon,
+                        width=WIDTH,
+                    )
+                )
+                for part in parts
+            ),
+            strict=True,
+        )  # fmt: skip
+        without = jnp.concatenate(frees)[: len(history)]
         base = np.repeat(np.asarray(covariates)[:, :1], covariates.shape[1], axis=1)
         asked = tuple(sorted({*map(float, levels), MEDIAN}))
         on_device = getattr(self.forecaster, "on_device", False)
@@ -105,7 +123,13 @@ class WithGain:
             free[row] = np.asarray(answers[row])  # a point forecast stands at every level
         at = [int(np.argmin(np.abs(np.array(asked) - level))) for level in levels]
         median = free[..., asked.index(MEDIAN)]
-        moved = np.asarray(_respond(fit, free[..., at], median, np.array(levels, np.float32)))
+        wanted = np.array(levels, np.float32)
+        moved = np.concatenate(
+            [
+                _respond(fit, free[part][..., at], median[part], wanted)
+                for fit, part in zip(fits, parts, strict=True)
+            ]
+        )
         for row in there:
             result[row] = moved[row]
         return result

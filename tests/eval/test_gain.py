@@ -1,9 +1,10 @@
 """The closed form's response around other forecasters: what they are given, what comes back."""
 
 import numpy as np
+import pytest
 
 from eval.forecasters import make_forecaster, needs, takes
-from eval.forecasters.gain import with_gain
+from eval.forecasters.gain import ROWS, _parts, with_gain
 from whatif_jax.evaluation.declaration import declaration_of
 
 T, H = 512, 64
@@ -94,3 +95,12 @@ def test_names_of_the_registry_take_the_settings_of_what_they_wrap():
     history, covariates = _rows()
     answer = forecaster(history, covariates, H, (0.5,))
     np.testing.assert_allclose(answer[0][:, 0], history[0, -1] * 8.0**0.5, rtol=5e-3)
+
+
+@pytest.mark.parametrize("count", [1, 3, 32, 33, 256])
+def test_parts_of_a_batch_have_one_size_and_every_row_in_its_place(count):
+    """Another size would be another program to compile."""
+    parts = _parts(count)
+    assert len({len(part) for part in parts}) == 1 and len(parts[0]) <= ROWS
+    np.testing.assert_array_equal(np.concatenate(parts)[:count], np.arange(count))
+    assert max(part.max() for part in parts) == count - 1
