@@ -5,7 +5,7 @@ from typing import Any
 
 from ..paper.findings import Finding
 from .comparison import Comparison
-from .labels import INFORMED_MARK
+from .labels import FUTURES, INFORMED_MARK
 from .tables import Table, shown
 from .tables.leaderboard import SPLITS_NOTE
 
@@ -37,9 +37,9 @@ def leaderboard_text(
     found: Sequence[Finding],
     paper: Sequence[Table],
 ) -> str:
-    """Leaderboard, differences, coverage, findings and paper beside ours, as Markdown.
+    """Leaderboard, parts of the suite, differences, coverage, findings, paper beside ours.
 
-    Under wQL, against the report's first reference.
+    As Markdown, under wQL, against the report's first reference.
     """
     reference = comparison.references[0]
     parts = [
@@ -57,6 +57,7 @@ def leaderboard_text(
             parts.append(f"### {split[0].upper()}{split[1:]}")
         parts.append(_board(comparison, [row for row in board.to_dicts() if row["model"] in names]))
     parts += footnotes(comparison)
+    parts.append(_parts_of_suite(comparison, tables, reference))
     parts += [_difference(comparison, table, reference) for name, table in tables.items()
               if name.startswith("difference_")]  # fmt: skip
     if "coverage" in tables:
@@ -82,6 +83,29 @@ def _board(comparison: Comparison, rows: list[dict[str, Any]]) -> str:
             _percent(row["wql_win_rate"]), interval, f"{row['seconds']:.2g}",
         ))  # fmt: skip
     return grid(head, cells)
+
+
+def _parts_of_suite(comparison: Comparison, tables: Mapping[str, Table], reference: str) -> str:
+    """Skill by future, by system and, of novel futures, by number of covariates."""
+    wanted = {  # columns of a table, and how they are headed
+        "replay_novel": {future: future.capitalize() for future in FUTURES},
+        "by_system": {system: system for system in comparison.systems},
+        "skill_by_k": {f"novel_{k}": f"Novel, K = {k}" for k in comparison.positions("k")},
+    }
+    cells: dict[str, list[str]] = {}
+    for name, columns in wanted.items():
+        for row in tables[name].where("wql", reference).to_dicts():
+            cells.setdefault(row["model"], []).extend(_percent(row.get(one)) for one in columns)
+    head = ["forecaster", *(label for columns in wanted.values() for label in columns.values())]
+    rows = [
+        [comparison.models[model].marked, *line]
+        for model, line in cells.items()
+        if len(line) == len(head) - 1
+    ]
+    return (
+        "## Skill by future, system and number of covariates\n\nPercent, as above; systems over "
+        f"both futures.\n\n{grid(head, rows)}"
+    )
 
 
 def _difference(comparison: Comparison, table: Table, reference: str) -> str:
