@@ -258,3 +258,32 @@ def test_gradients_through_the_fit_are_finite():
         return jnp.sum(_both(moved)[1])
 
     assert np.isfinite(jax.grad(total)(inputs.history)).all()
+
+
+@pytest.mark.parametrize("ahead", [(8.0, 0.25), (1.0, 1.0)])
+def test_the_slope_by_a_factor_is_that_of_finite_differences(ahead):
+    """At base too, where a search of scenarios may begin: relative tolerance 2e-2 of float32."""
+    factors = _factors(future=ahead)
+    series = _season() * _power_law(factors)
+    inputs = _inputs(series, factors)
+
+    @jax.jit
+    @jax.value_and_grad
+    def middle(log_factor):
+        moved = inputs.covariates.at[T:, 0].multiply(jnp.exp(log_factor))
+        fit = fit_scaling(eqx.tree_at(lambda each: each.covariates, inputs, moved))
+        return jnp.mean(scaling_quantiles(fit, jnp.asarray([0.5], jnp.float32)))
+
+    _, slope = middle(jnp.float32(0.0))
+    step = 0.02
+    above, below = (float(middle(jnp.float32(way * step))[0]) for way in (1, -1))
+    assert slope > 0.5  # near 0.6 times the median, of the power law
+    np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=2e-2)
+
+
+def test_a_series_that_is_zero_but_for_its_events_has_them_again():
+    """No baseline is there to be multiplied, nor to be the unit of what is added."""
+    factors = _factors(past=((2.0, 1.0), (4.0, 1.0), (3.0, 1.0)), future=(4.0, 1.0))
+    series = 5.0 * (factors[:, 0] - 1.0)
+    _, quantiles = _both(_inputs(series, factors))
+    np.testing.assert_allclose(quantiles[:, 1], 15.0, rtol=2e-2)
