@@ -20,7 +20,8 @@ PRECISIONS = ("float32", "bfloat16")
 class FitConfig(pydantic.BaseModel):
     """Everything that decides a run's numbers. Runs of equal fields are equal, bit for bit."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+    # config.json has no infinite numbers
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     # the model
     model: str = "training.model:make_model"  # MODULE:FACTORY

@@ -109,7 +109,7 @@ def load_forecaster(folder: str | Path) -> TrainedForecaster:
     }
     if config.left_out is not None:
         settings["left_out"] = config.left_out
-    declared = trained_on(config)
+    declared = trained_on(config, record.stream)
     return TrainedForecaster(
         model,
         "ours",
