@@ -131,7 +131,12 @@ class WithGain:
         return result
 
     def _compile(
-        self, history: Array, covariates: Array, part: np.ndarray, horizon: int, quantiles: int
+        self,
+        history: np.ndarray,
+        covariates: np.ndarray,
+        part: np.ndarray,
+        horizon: int,
+        quantiles: int,
     ) -> None:
         """Compile what a batch needs, before its seconds are counted."""
         shape = (len(part), history.shape[1], horizon, quantiles)
