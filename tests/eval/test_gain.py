@@ -24,6 +24,7 @@ def _rows():
     return series[:, :T].astype(np.float32), covariates.astype(np.float32)
 
 
+@pytest.mark.slow  # compiles the closed form, most of a minute
 def test_events_are_hidden_and_the_answer_is_moved():
     history, covariates = _rows()
     seen = {}
