@@ -4,6 +4,7 @@ import re
 from importlib import resources
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,6 +12,8 @@ from tests.training.training_helpers import tiny
 from training.cli import parse_buckets
 from training.config import model_factory, read_config
 from training.data import VALIDATION, described, open_stream, stream_key, trained_on
+from training.fit import made_model
+from whatif_jax import root_key
 from whatif_jax.cli import parse_settings
 from whatif_jax.tasks.keys import PRNG
 
@@ -48,6 +51,8 @@ def test_options_are_refused_by_name(tmp_path):
         read_config(tmp_path)
     with pytest.raises(ValueError, match="expected MODULE:FACTORY"):
         model_factory("training.nothing:make")
+    with pytest.raises(ValueError, match="model: 'mine'; expected MODULE:FACTORY, such as mine"):
+        model_factory("mine")
 
 
 @pytest.mark.parametrize(
@@ -96,3 +101,24 @@ def test_a_prior_of_ones_own_is_declared_without_its_file(tmp_path):
     assert trained_on(config, stream) == {"trained_on": "unknown"}
     usual = tiny(split="randomised", systems=None, stream={"pool": None})
     assert trained_on(usual, described(open_stream(usual))) == {"trained_on": "randomised"}
+
+
+def of_the_median_alone(size, *, key):
+    return lambda inputs: jnp.zeros((inputs.horizon, 1))
+
+
+def without_a_key(size):
+    return None
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("of_the_median_alone", r"returns \(32, 1\); expected quantiles \(32, 9\)"),
+        ("without_a_key", r"'key'; expected to be called as FACTORY\(size, key=...\)"),
+    ],
+)
+def test_a_model_that_is_none_is_refused_before_the_first_step(name, words):
+    config = tiny(model=f"{__name__}:{name}")
+    with pytest.raises(ValueError, match=words):
+        made_model(config, root_key(0))

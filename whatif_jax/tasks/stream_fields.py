@@ -27,7 +27,8 @@ __all__ = [
     "whole_numbers",
 ]
 
-Batch, Sums = TypeVar("Batch"), TypeVar("Sums")
+Batch = TypeVar("Batch")
+Sums = TypeVar("Sums")
 
 
 def as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
