@@ -109,25 +109,29 @@ def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episo
     """A queue: each turn draws the first `lanes` episodes that are still to be drawn.
 
     An episode that leaves the limit stays in the queue, so that redraws cost lanes and not turns,
-    and one program serves batches of every size.
+    and one program serves batches of every size. Where fewer are left than there are lanes, the
+    spare lanes try the attempts that would come next; the first that holds is taken, as ever.
     """
     batch, most = keys.shape[0], prior.stability.attempts
+    lane = np.arange(lanes, dtype=np.int32)
+    earlier = jnp.asarray(lane[None, :] < lane[:, None])
 
     def turn(state: tuple[Array, Array, Episode]) -> tuple[Array, Array, Episode]:
         done, tries, found = state
-        rows = jnp.argsort(done, stable=True)[:lanes]
-        own = jax.vmap(jax.random.fold_in)(keys[rows], tries[rows].astype(jnp.uint32))
-        drawn = _lanes_of(own, tries[rows], prior, steps)
-        # rows past the queue's end are done already and keep what they have
-        place = jnp.where(done[rows], batch, rows)
+        pending = jnp.minimum(jnp.sum((~done).astype(jnp.int32)), lanes)
+        order = jnp.argsort(done, stable=True)[:lanes].astype(jnp.int32)
+        rows = order[jnp.asarray(lane) % pending]
+        attempt = tries[rows] + jnp.asarray(lane) // pending
+        own = jax.vmap(jax.random.fold_in)(keys[rows], attempt.astype(jnp.uint32))
+        drawn = _lanes_of(own, attempt, prior, steps)
+        # the last attempt stands whatever it is, those behind it do not count
+        ends = (drawn.finite & (attempt < most)) | (attempt == most - 1)
+        beaten = jnp.any((rows[:, None] == rows[None, :]) & earlier & ends[None, :], axis=1)
+        place = jnp.where(ends & ~beaten, rows, batch)
         found = jax.tree.map(
-            lambda all_rows, some: all_rows.at[place].set(some, mode="drop", unique_indices=True),
-            found,
-            drawn,
+            lambda all_rows, some: all_rows.at[place].set(some, mode="drop"), found, drawn
         )
-        ended = drawn.finite | (tries[rows] + 1 >= most)
-        tries = tries.at[place].add(1, mode="drop")
-        return done.at[place].set(ended, mode="drop"), tries, found
+        return done.at[place].set(True, mode="drop"), tries.at[rows].max(attempt + 1), found
 
     shapes = jax.eval_shape(
         lambda: _lanes_of(keys[:lanes], jnp.zeros(lanes, jnp.int32), prior, steps)

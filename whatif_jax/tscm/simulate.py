@@ -154,6 +154,13 @@ def trajectories(
 
         def node(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             total, now = carry
+            # the node before this one acts on all behind it; done here and not where its value is
+            # made, which XLA would compute once more for every one of them
+            before = _row(now, place - 1)
+            weights = _row(world.now, place - 1)  # [R, child, B]
+            for regime in range(regimes):
+                acting = before if regimes == 1 else before * regime_now[regime]
+                total = total + weights[regime][:, None] * acting[None]
             number = _of_regime(_row(world.mechanism, place)[:, None], regime_now)
             start = _of_regime(_row(world.start, place)[:, None], regime_now)
             made = mechanism(number, _row(total, place))
@@ -163,12 +170,6 @@ def trajectories(
             hit = (hits[0] | hits[1])[None] & on[None] & arm_acts
             own = jnp.clip(own + jnp.where(hit & ~hard, wanted, 0.0), -LIMIT, LIMIT)
             own = jnp.where(hit & hard, wanted, own)
-            weights = _row(world.now, place)  # [R, child, B]
-            if regimes == 1:
-                total = total + weights[0][:, None] * own[None]
-            else:
-                for number in range(regimes):
-                    total = total + weights[number][:, None] * (regime_now[number] * own)[None]
             return total, jax.lax.dynamic_update_index_in_dim(now, own, place, 0)
 
         zero = jnp.zeros((nodes, arms, lanes), jnp.float32)
@@ -210,26 +211,34 @@ def _next_regime(world: _World, before: Array, share: Array, at: Array) -> Array
 
 
 def _from_past(world: _World, past: Array, regime: Array) -> Array:
-    """Bias and lagged parents of every node, [N, A, B]."""
-    regimes, lags, nodes = world.lagged.shape[:3]
-    parts = []
-    for number in range(regimes):
-        weights = world.lagged[number]  # [K, parent, child, B]
-        total = jnp.broadcast_to(world.bias[number][:, None], past.shape[1:])
+    """Bias and lagged parents of every node, [N, A, B].
+
+    Regimes are a loop: XLA's loop over one expression of all of them took ten times as long.
+    """
+
+    def of_regime(number: int | Array) -> Array:
+        weights, bias = _row(world.lagged, number), _row(world.bias, number)
+        total = jnp.broadcast_to(bias[:, None], past.shape[1:])
         if lags * nodes <= _UNROLLED:
             for lag in range(lags):
                 total = _plus_parents(total, weights[lag], past[lag])
-        else:
-            total = jax.lax.fori_loop(
-                0,
-                lags,
-                lambda lag, so_far, weights=weights: _plus_parents(
-                    so_far, _row(weights, lag), _row(past, lag)
-                ),
-                total,
-            )
-        parts.append(total)
-    return _of_regime(jnp.stack(parts)[:, :], regime[:, None]) if regimes > 1 else parts[0]
+            return total
+        return jax.lax.fori_loop(
+            0,
+            lags,
+            lambda lag, total: _plus_parents(total, _row(weights, lag), _row(past, lag)),
+            total,
+        )
+
+    regimes, lags, nodes = world.lagged.shape[:3]
+    if regimes == 1:
+        return of_regime(0)
+    return jax.lax.fori_loop(
+        0,
+        regimes,
+        lambda number, total: total + of_regime(number) * _row(regime, number)[None],
+        jnp.zeros(past.shape[1:], jnp.float32),
+    )
 
 
 def _plus_parents(total: Array, weights: Array, values: Array) -> Array:
