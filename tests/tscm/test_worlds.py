@@ -36,7 +36,9 @@ run_path = jax.jit(simulate_continuous, static_argnames="substeps")
 
 
 def root_key_of(seed):
-    return jax.random.fold_in(jax.random.wrap_key_data(jnp.zeros(2, jnp.uint32), impl="threefry2x32"), seed)
+    return jax.random.fold_in(
+        jax.random.wrap_key_data(jnp.zeros(2, jnp.uint32), impl="threefry2x32"), seed
+    )
 
 
 def noise_for(scm, seed=0, steps=STEPS + BURN_IN):

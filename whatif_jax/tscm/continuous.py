@@ -78,8 +78,6 @@ def simulate_continuous(
     return paths(laned(scm), values, times[:, None], laned(given), (0,), (True,))[:, :, 0, 0]
 
 
-
-
 def paths(
     scm: SCM,
     noise: Float[Array, "S N U B"],

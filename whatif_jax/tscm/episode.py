@@ -205,9 +205,7 @@ def _runner(keys: PRNGKeyArray, scm: SCM, times: Array, prior: Prior, steps: int
     return lambda given: trajectories(scm, noise, regime, given, _RUNS, _ACTS)[said.burn_in :]
 
 
-def _query(
-    found: Array, intervention: Intervention, scm: SCM, rank: Array, prior: Prior
-) -> Query:
+def _query(found: Array, intervention: Intervention, scm: SCM, rank: Array, prior: Prior) -> Query:
     """Steps by the prior's offsets; a visible node that moved at one of them, if any did.
 
     A structure asks for its outcome, which the intervention may not reach: that is the structure's

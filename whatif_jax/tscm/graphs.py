@@ -60,9 +60,7 @@ def draw_graph(numbers: Numbers, prior: Prior) -> Graph:
         now = (place[:, None] == place[None, :] + 1) & node[:, None]
         alone = (numbers["lagged"] < prior.edges.self_) & node & (place > 0)
         own = alone[..., None] & jnp.asarray(np.eye(nodes, dtype=bool))
-        edges = jnp.concatenate(
-            [jnp.broadcast_to(now, (regimes, 1, nodes, nodes)), own], axis=1
-        )
+        edges = jnp.concatenate([jnp.broadcast_to(now, (regimes, 1, nodes, nodes)), own], axis=1)
         return Graph(edges, node, jnp.zeros(nodes, bool), size)
     return _random(numbers, prior, size, node, place)
 
@@ -183,5 +181,3 @@ def _structure(prior: Prior) -> Graph:
         jnp.asarray(latent),
         jnp.asarray(nodes, jnp.int32),
     )
-
-

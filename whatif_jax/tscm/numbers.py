@@ -38,9 +38,7 @@ def draw_numbers(key: PRNGKeyArray, shapes: dict[str, tuple[int, ...]]) -> Numbe
             index = index * np.uint32(_WIDTH) + along
         low.append(index.ravel())
         high.append(np.full(index.size, _KIND[name], np.uint32))
-    flat = uniform_shares(
-        key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low))
-    )
+    flat = uniform_shares(key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low)))
     found, at = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))

@@ -41,7 +41,9 @@ def scm_shapes(prior: Prior) -> dict[str, tuple[int, ...]]:
     if regimes > 1:
         said = prior.regimes
         shapes |= {
-            "number": (), "stay": (regimes, said.stay), "move": (regimes, regimes, said.move)
+            "number": (),
+            "stay": (regimes, said.stay),
+            "move": (regimes, regimes, said.move),
         }
     if prior.time.continuous:
         shapes |= {"decay": (nodes,), "diffusion": (nodes,)}
@@ -139,4 +141,7 @@ def _regimes(numbers: Numbers, prior: Prior, most: int) -> dict[str, Array]:
     mass = jnp.where(own, stay[:, None], move)
     mass = jnp.where(jnp.arange(most, dtype=jnp.int32)[None, :] < count, mass, 0.0)
     total = jnp.maximum(jnp.sum(mass, axis=1, keepdims=True), np.float32(1e-30))
-    return {"transition": jnp.where(mass.sum(1, keepdims=True) > 0, mass / total, own), "regimes": count}
+    return {
+        "transition": jnp.where(mass.sum(1, keepdims=True) > 0, mass / total, own),
+        "regimes": count,
+    }

@@ -41,22 +41,37 @@ def summary_graph(scm: SCM) -> Bool[Array, "N N"]:
     return jnp.any(scm.edges, axis=(0, 1))
 
 
-def _or_product(left: Array, right: Array) -> Array:
-    """Whether some path leads along both; [i, j] of [i, m] and [m, j]."""
-    return jnp.any(left[:, :, None] & right[None, :, :], axis=1)
-
-
 def descendants(graph: Bool[Array, "N N"]) -> Bool[Array, "N N"]:
-    """[descendant, ancestor] of a graph [child, parent]; a node is its own only on a cycle."""
-    size, found = 1, graph
-    while size < graph.shape[0]:
-        found, size = found | _or_product(found, found), size * 2
+    """[descendant, ancestor] of a graph [child, parent]; a node is its own only on a cycle.
+
+    Rows are words of 32 bits, so that a step of Warshall's method is N operations.
+    """
+    nodes = graph.shape[0]
+    place = np.arange(nodes)
+    bit = jnp.asarray((1 << (place % 32)).astype(np.uint32))
+    parts = []
+    for word in range(0, nodes, 32):
+        inside = jnp.asarray(place // 32 == word // 32)
+        parts.append(
+            jnp.sum(jnp.where(graph & inside, bit, jnp.uint32(0)), axis=1, dtype=jnp.uint32)
+        )
+    rows = jnp.stack(parts)  # [words, N]
+
+    def through(node: Array, rows: Array) -> Array:
+        own = jax.lax.dynamic_index_in_dim(rows, node, 1, keepdims=True)
+        word = jax.lax.dynamic_index_in_dim(rows, node // 32, 0, keepdims=True)
+        has = (word >> (node % 32).astype(jnp.uint32)) & jnp.uint32(1)
+        return rows | (own * has)
+
+    rows = jax.lax.fori_loop(0, nodes, through, rows)
+    found = (rows[0][:, None] & bit[None, :]) != 0
+    for word in range(1, rows.shape[0]):
+        inside = jnp.asarray(place // 32 == word)
+        found = jnp.where(inside, (rows[word][:, None] & bit[None, :]) != 0, found)
     return found
 
 
-def reached(
-    scm: SCM, hit: Bool[Array, "N"], active: Bool[Array, " T"]
-) -> Bool[Array, "T N"]:
+def reached(scm: SCM, hit: Bool[Array, "N"], active: Bool[Array, " T"]) -> Bool[Array, "T N"]:
     """Which nodes an intervention can move at each step, by the edges of any regime.
 
     Args:

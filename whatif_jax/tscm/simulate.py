@@ -245,5 +245,3 @@ def _plus_parents(total: Array, weights: Array, values: Array) -> Array:
     for parent in range(weights.shape[0]):
         total = total + weights[parent][:, None] * values[parent][None]
     return total
-
-
