@@ -1,6 +1,7 @@
-"""Runs of the dotime package, written as an .npz: `python dotime_cases.py OUT`, package on the path.
+"""Runs of the dotime package, written as an .npz: `python dotime_cases.py OUT`.
 
-Weights, graphs and noise of worlds that the package draws, made smaller so that rounding is not
+
+The package is on the path. Weights, graphs and noise of worlds that the package draws, made smaller so that rounding is not
 amplified, and what it computes from them under every kind of intervention.
 """
 
@@ -61,6 +62,8 @@ def discrete(cases, arrays, name, scm, spec):
         "factual": scm.sample_observational(STEPS, burn_in=BURN_IN).numpy(),
         "acted": scm.sample_interventional(STEPS, spec, burn_in=BURN_IN).numpy(),
     }  # fmt: skip
+    if max(np.abs(found[run]).max() for run in ("factual", "acted")) > 50.0:
+        return False  # zeroed, clipped or about to be
     place = len(cases)
     arrays |= {f"{place}_{key}": array for key, array in found.items()}
     cases.append(
@@ -69,6 +72,7 @@ def discrete(cases, arrays, name, scm, spec):
             "length": len(spec.times), "kind": spec.intervention_type.value,
         }
     )  # fmt: skip
+    return True
 
 
 def continuous(cases, arrays, structure):
@@ -80,9 +84,9 @@ def continuous(cases, arrays, structure):
     )
     noise = torch.tensor(rng.normal(size=((STEPS - 1) * 4, scm.n_vars)), dtype=torch.float32)
     target, onset, length = sampler.get_intervention_target(), 15, 8
-    spec = ContinuousIntervention(
-        target, float(times[onset]), float(times[onset + length]), InterventionKind.HARD, 1.7
-    )
+    # just before the observations: the package compares sums of sub-steps with them
+    start, end = float(times[onset]) - 1e-3, float(times[onset + length]) - 1e-3
+    spec = ContinuousIntervention(target, start, end, InterventionKind.HARD, 1.7)
     weights = np.zeros((scm.n_vars, scm.n_vars))
     for child, made in enumerate(scm.mechanisms):
         for parent, weight in zip(made.parents, made.parent_weights, strict=True):
@@ -119,17 +123,16 @@ def main(out):
             discrete(cases, arrays, f"{structure.value} {lagged}", scm, spec)
     prior = DoTime(seed=3, chain_prob=0.0, regime_switching_prob=0.0)
     for place, activation in enumerate(prior.activations):
-        scm = prior.sample_scm()
-        smaller(scm, 0.4)
-        for made in scm.mechanisms.values():
-            made.activation = activation
-        sampler = InterventionSampler(
-            len(scm._topo),
-            STEPS,
-            *np.eye(3)[place % 3],
-            generator=torch.Generator().manual_seed(place),
-        )
-        discrete(cases, arrays, f"generic {type(activation).__name__}", scm, sampler.sample())
+        generator = torch.Generator().manual_seed(place)
+        while True:
+            scm = prior.sample_scm()
+            smaller(scm, 0.4)
+            for made in scm.mechanisms.values():
+                made.activation = activation
+            kinds = np.eye(3)[place % 3]
+            spec = InterventionSampler(len(scm._topo), STEPS, *kinds, generator=generator).sample()
+            if discrete(cases, arrays, f"generic {type(activation).__name__}", scm, spec):
+                break
     for structure in TSCMStructure:
         continuous(cases, arrays, structure)
     np.savez(out, cases=json.dumps(cases), **arrays)

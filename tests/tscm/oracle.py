@@ -65,10 +65,11 @@ def path(scm, noise, times, intervention, substeps):
     now, found = np.zeros(len(decay)), []
     for t in range(len(times)):
         gap = 0.0 if t == 0 else (float(times[t]) - float(times[t - 1])) / substeps
-        for eps in z[t]:
+        for part, eps in enumerate(z[t]):
+            at = t if part == substeps - 1 else t - 1  # the observation whose intervention holds
             now = now + (weights @ now - decay * now) * gap + scale * math.sqrt(gap) * eps
             for slot, target in enumerate(np.asarray(intervention.targets)):
-                if target >= 0 and bool(intervention.active[t]):
-                    now[target] = float(intervention.values[t, slot])
+                if target >= 0 and at >= 0 and bool(intervention.active[at]):
+                    now[target] = float(intervention.values[at, slot])
         found.append(now)
     return np.array(found)

@@ -79,7 +79,7 @@ def test_a_query_asks_for_a_visible_node_the_intervention_moved(episodes):
     assert visible[rows, node].all()
     assert (node[:, None] != episodes.intervention.targets).all()
     onset = episodes.intervention.onset[:, None]
-    np.testing.assert_array_equal(steps, np.minimum(onset + [[0, 2]], STEPS - 1))
+    np.testing.assert_array_equal(steps, np.minimum(onset + np.array([0, 2]), STEPS - 1))
     change = episodes.counterfactual - episodes.factual
     moved = (change[rows[:, None], steps] != 0).any(axis=1)  # [96, N]
     targets = episodes.intervention.targets

@@ -88,7 +88,8 @@ def paths(
 ) -> Float[Array, "T N A B"]:
     """Runs of B worlds in A arms each at the observation times; arguments as `trajectories`.
 
-    A step's intervention holds over the whole gap that ends in it, sub-steps included.
+    An intervention holds from its step's observation until just before the next one, so that the
+    sub-steps of a gap follow the observation that opens the gap, and its last the one that ends it.
     """
     weights = jnp.where(scm.edges, scm.weights, 0.0)[0, 0]  # [child, parent, B]
     nodes, lanes, arms = weights.shape[0], noise.shape[-1], len(runs)
@@ -104,26 +105,37 @@ def paths(
         parts = [jax.lax.slice_in_dim(array, run, run + 1, axis=axis) for run in runs]
         return jnp.concatenate(parts, axis=axis)
 
-    def observe(now: Array, given: tuple[Array, ...]) -> tuple[Array, Array]:
+    def acting(on: Array, value: Array) -> tuple[Array, Array, Array]:
+        """Where a node is cut, what it is held at, what its drift is shifted by: [N, A, B]."""
+        wanted = jnp.where(hits[1], value[1], value[0])[:, None]
+        hit = ((hits[0] | hits[1]) & on)[:, None] & arm_acts
+        return hit & hard, wanted, jnp.where(hit & ~hard, wanted, 0.0)
+
+    def observe(state: tuple[Array, ...], given: tuple[Array, ...]) -> tuple[tuple, Array]:
+        now, *before = state
         gap, eps, on, value = given
         root = jnp.sqrt(jnp.where(gap > 0.0, gap, 1.0)) * (gap > 0.0).astype(jnp.float32)
-        wanted = jnp.where(hits[1], value[1], value[0])[:, None]  # [N, 1, B]
-        hit = ((hits[0] | hits[1]) & on)[:, None] & arm_acts
-        shift = jnp.where(hit & ~hard, wanted, 0.0)
-        cut = hit & hard
+        opens, ends = acting(*before), acting(on, value)
 
-        def substep(now: Array, eps: Array) -> tuple[Array, None]:
+        def substep(now: Array, given: tuple[Array, Array]) -> tuple[Array, None]:
+            eps, last = given
+            cut, wanted, shift = jax.tree.map(
+                lambda open_, end: jnp.where(last, end, open_), opens, ends
+            )
             drift = shift - scm.decay[:, None] * now
             for parent in range(nodes):
                 drift = drift + weights[:, parent][:, None] * now[parent][None]
             moved = now + drift * gap + scm.scale[:, None] * root * of_arms(eps, 1)
-            moved = jnp.where(cut, wanted, jnp.clip(moved, -LIMIT, LIMIT))
-            return moved, None
+            return jnp.where(cut, wanted, jnp.clip(moved, -LIMIT, LIMIT)), None
 
-        now = jax.lax.scan(substep, now, eps)[0]
-        return now, now
+        now = jax.lax.scan(substep, now, (eps, jnp.asarray(np.arange(substeps) == substeps - 1)))[0]
+        return (now, on, value), now
 
-    first = jnp.zeros((nodes, arms, lanes), jnp.float32)
+    first = (
+        jnp.zeros((nodes, arms, lanes), jnp.float32),
+        intervention.active[0] & False,
+        intervention.values[0],
+    )
     eps = noise.reshape(steps, substeps, *noise.shape[1:])
     given = (gaps, eps, intervention.active, intervention.values)
     return jax.lax.scan(observe, first, given)[1]

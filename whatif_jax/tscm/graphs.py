@@ -51,7 +51,7 @@ def draw_graph(numbers: Numbers, prior: Prior) -> Graph:
     """A graph from its numbers."""
     if prior.graph == "structure":
         return _structure(prior)
-    nodes, lags, regimes = sizes_of(prior)
+    nodes, _, regimes = sizes_of(prior)
     low, high = prior.nodes
     size = low + _whole(numbers["nodes"], high - low + 1)
     place = jnp.asarray(np.arange(nodes, dtype=np.int32))

@@ -82,7 +82,7 @@ def intervene(
         raise ValueError(f"kind: {kind!r}; expected one of {', '.join(KINDS)}")
     if not 1 <= len(targets) <= SLOTS or min(targets) < 0 or len(set(targets)) < len(targets):
         raise ValueError(f"target: {target!r}; expected one node, or two different ones")
-    if not (0 <= onset and 1 <= length and onset + length <= steps):
+    if not (onset >= 0 and length >= 1 and onset + length <= steps):
         raise ValueError(
             f"onset: {onset}, length: {length}; expected a window inside {steps} steps"
         )

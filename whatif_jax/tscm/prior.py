@@ -186,9 +186,8 @@ class Prior(Entry):
 
     @model_validator(mode="after")
     def _fits(self) -> "Prior":
-        if self.graph == "structure":
-            if self.structure not in structures():
-                raise ValueError(f"structure = {one_of(structures(), self.structure)}")
+        if self.graph == "structure" and self.structure not in structures():
+            raise ValueError(f"structure = {one_of(structures(), self.structure)}")
         if self.graph == "random" and self.nodes[0] < 3:
             raise ValueError("at least 3 nodes where graphs are random")
         if self.time.continuous and max(self.regimes.number) > 1:
@@ -323,8 +322,17 @@ def _known(name: object) -> str:
     return str(name)
 
 
-def _plain(prior: Prior) -> dict[str, Any]:
-    return prior.model_dump(by_alias=True)
+def _plain(entry: Entry) -> dict[str, Any]:
+    """The fields of an entry as its file has them."""
+    found: dict[str, Any] = {}
+    for name, field in type(entry).model_fields.items():
+        value = getattr(entry, name)
+        if isinstance(value, Entry):
+            value = _plain(value)
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        found[field.alias or name] = value
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -114,8 +114,8 @@ def unit_rows(weights: Float[Array, "R K+1 N N"]) -> Float[Array, "R K+1 N N"]:
 def scaled(weights: Float[Array, "K+1 N N"], radius: float) -> Float[Array, "K+1 N N"]:
     """The weights of one regime, lagged ones made smaller until the spectral radius fits.
 
-    Lag k is multiplied by s ** k, which multiplies every eigenvalue of the companion matrix by s, so
-    that s = radius / (the radius there is). The package bisects for one factor of all lags; ours
+    Lag k is multiplied by s ** k, which multiplies every eigenvalue of the companion matrix by s,
+    so that s = radius / (the radius there is). The package bisects for one factor of all lags; ours
     leaves short lags larger and needs one look at the matrix.
     """
     lags = weights.shape[0] - 1
@@ -141,7 +141,6 @@ def _regimes(numbers: Numbers, prior: Prior, most: int) -> dict[str, Array]:
     mass = jnp.where(own, stay[:, None], move)
     mass = jnp.where(jnp.arange(most, dtype=jnp.int32)[None, :] < count, mass, 0.0)
     total = jnp.maximum(jnp.sum(mass, axis=1, keepdims=True), np.float32(1e-30))
-    return {
-        "transition": jnp.where(mass.sum(1, keepdims=True) > 0, mass / total, own),
-        "regimes": count,
-    }
+    some = jnp.sum(mass, axis=1, keepdims=True) > 0.0
+    transition = jnp.where(some, mass / total, own.astype(jnp.float32))
+    return {"transition": transition, "regimes": count}

@@ -71,7 +71,7 @@ def descendants(graph: Bool[Array, "N N"]) -> Bool[Array, "N N"]:
     return found
 
 
-def reached(scm: SCM, hit: Bool[Array, "N"], active: Bool[Array, " T"]) -> Bool[Array, "T N"]:
+def reached(scm: SCM, hit: Bool[Array, " N"], active: Bool[Array, " T"]) -> Bool[Array, "T N"]:
     """Which nodes an intervention can move at each step, by the edges of any regime.
 
     Args:

@@ -52,6 +52,8 @@ def simulate(
         ValueError: shapes that do not fit one another.
     """
     steps = noise.values.shape[0] - burn_in
+    if burn_in < 0 or steps < 1:
+        raise ValueError(f"burn_in: {burn_in}; expected 0 to {noise.values.shape[0] - 1}")
     given = no_intervention(steps) if intervention is None else intervention
     check_run(scm, noise, given, burn_in)
     values, regime = noise.values[:, :, None, None], noise.regime[:, None, None]
@@ -62,8 +64,6 @@ def simulate(
 def check_run(scm: SCM, noise: Noise, intervention: Intervention, burn_in: int) -> None:
     """ValueError for shapes that do not fit one another."""
     steps, nodes = noise.values.shape[0] - burn_in, scm.scale.shape[0]
-    if burn_in < 0 or steps < 1:
-        raise ValueError(f"burn_in: {burn_in}; expected 0 to {noise.values.shape[0] - 1}")
     if noise.values.shape[1:] != (nodes,):
         raise ValueError(f"noise: shape {noise.values.shape}; expected {nodes} nodes")
     if noise.regime.shape != noise.values.shape[:1]:
@@ -161,9 +161,9 @@ def trajectories(
             for regime in range(regimes):
                 acting = before if regimes == 1 else before * regime_now[regime]
                 total = total + weights[regime][:, None] * acting[None]
-            number = _of_regime(_row(world.mechanism, place)[:, None], regime_now)
+            kind = _of_regime(_row(world.mechanism, place)[:, None], regime_now)
             start = _of_regime(_row(world.start, place)[:, None], regime_now)
-            made = mechanism(number, _row(total, place))
+            made = mechanism(kind, _row(total, place))
             own = jnp.where(at >= start, made, 0.0) + _row(eps, place)
             hits = [intervention.targets[slot] == place for slot in range(SLOTS)]
             wanted = jnp.where(hits[1], value[1], value[0])[None]
