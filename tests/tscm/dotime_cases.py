@@ -1,8 +1,7 @@
 """Runs of the dotime package, written as an .npz: `python dotime_cases.py OUT`.
 
-
-The package is on the path. Weights, graphs and noise of worlds that the package draws, made smaller so that rounding is not
-amplified, and what it computes from them under every kind of intervention.
+The package is on the path. Weights, graphs and noise of worlds that the package draws, made smaller
+so that rounding is not amplified, and what it computes from them under every kind of intervention.
 """
 
 import json
@@ -97,7 +96,7 @@ def continuous(cases, arrays, structure):
         "decay": np.array([made.theta for made in scm.mechanisms]),
         "scale": np.array([made.sigma for made in scm.mechanisms]),
         "factual": scm.simulate(times, dts, noise=noise, num_substeps=4)[1].numpy(),
-        "acted": scm.simulate(times, dts, intervention=spec, noise=noise, num_substeps=4)[1].numpy(),
+        "acted": scm.simulate(times, dts, spec, noise=noise, num_substeps=4)[1].numpy(),
     }  # fmt: skip
     place = len(cases)
     arrays |= {f"{place}_{key}": array for key, array in found.items()}
