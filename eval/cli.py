@@ -4,8 +4,9 @@ Imports what a command needs inside it, so that `--help` starts in a moment.
 """
 
 import math
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,6 +38,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", help="KEY=VALUE, a setting of the forecaster: JSON, else text; repeatable."
+    ),
+]
+CheckpointFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="Folder of `python -m training export`, for ours and whatever else takes one; ours "
+        "without it is the checkout's own, training/checkpoints/tiny.",
     ),
 ]
 Progress = Annotated[
@@ -81,13 +90,7 @@ def run(
     keep_forecasts: Annotated[
         int, typer.Option(min=0, help="Tasks whose forecasts are kept for the task browser.")
     ] = 120,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of weights, for forecasters that take one, such as ours (see `python -m "
-            "training export`)."
-        ),
-    ] = None,
+    checkpoint: CheckpointFolder = None,
     max_cost: Annotated[
         float | None,
         typer.Option(min=0, help="Stop when so many US dollars are spent (forecasters that cost)."),
@@ -119,19 +122,13 @@ def run(
     from .forecasters import make_forecaster, takes
 
     settings, known = parse_settings(set_ or []), takes(model)
+    with_checkpoint(settings, model, checkpoint, known)
     if max_cost is not None:
         if not math.isfinite(max_cost):
             raise ValueError(f"--max-cost: {max_cost}; expected a finite number of US dollars")
         if "max_cost" not in known:
             raise ValueError(f"--max-cost: {model} costs nothing; expected one that does, as llm")
         settings["max_cost"] = max_cost
-    if checkpoint is not None:
-        if "checkpoint" not in known or "checkpoint" in settings:
-            raise ValueError(
-                f"--checkpoint: {checkpoint}; expected a model that takes one, as ours, and it "
-                f"once, not {model}'s settings {sorted(settings)}"
-            )
-        settings["checkpoint"] = str(checkpoint)
 
     from whatif_jax import load_suite
     from whatif_jax.cli import parse_where
@@ -225,20 +222,45 @@ def stream(
     tasks: Annotated[
         int, typer.Option(min=1, help="Tasks of the stream, and of each hard case.")
     ] = 512,
+    checkpoint: CheckpointFolder = None,
     results: Results = Path("results"),
     progress: Progress = True,
 ) -> None:
     """Score a forecaster on tasks of the randomised stream, and on each hard case alone."""
-    from .forecasters import make_forecaster
+    from .forecasters import make_forecaster, takes
     from .stream import randomised_cases, score_cases, write_cases
 
-    forecaster = make_forecaster(model, **parse_settings(set_ or []))
+    settings = parse_settings(set_ or [])
+    with_checkpoint(settings, model, checkpoint, takes(model))
+    forecaster = make_forecaster(model, **settings)
     cases = randomised_cases(tasks)
     with compilation_said(progress):
         rows = score_cases(forecaster, cases, progress=progress)
     path = write_cases(rows, cases.about, results)
     typer.echo(path.with_name("hard_cases.md").read_text("utf-8"))
     typer.echo(str(path))
+
+
+def with_checkpoint(
+    settings: dict[str, Any], model: str, checkpoint: Path | None, known: Collection[str]
+) -> None:
+    """Put the folder of `--checkpoint` into the settings of a forecaster.
+
+    Raises:
+        ValueError: the forecaster takes none, or `--set` gave one too.
+    """
+    if checkpoint is None:
+        if "checkpoint" in known and "checkpoint" not in settings:
+            typer.echo(
+                f"{model}: the checkout's own weights, as no --checkpoint is given", err=True
+            )
+        return
+    if "checkpoint" not in known or "checkpoint" in settings:
+        raise ValueError(
+            f"--checkpoint: {checkpoint}; expected a model that takes one, as ours, and it "
+            f"once, not {model}'s settings {sorted(settings)}"
+        )
+    settings["checkpoint"] = str(checkpoint)
 
 
 @app.command("list")

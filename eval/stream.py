@@ -55,9 +55,10 @@ STEP_SECONDS = 3600.0  # a drawn series has no clock
 CASES_TEXT = (
     "Skill against naive under wQL, in percent, on tasks of the randomised stream, the same for "
     "all: `all` has the hard cases at the prior's shares, `none` has none of them, each other "
-    "column has that one in every task. Where values of a history are missing, forecasters that "
-    "do not take missing values get the last value seen in their place. A forecaster trained on "
-    "`randomised` has seen tasks of the same prior, though none of these."
+    "column has that one in every task that can have it (`irrelevant`, `correlated` and "
+    "`overlapping` need two covariates, `regime` two events). Where values of a history are "
+    "missing, forecasters that do not take missing values get the last value seen in their place. "
+    "A forecaster trained on `randomised` has seen tasks of the same prior, though none of these."
 )
 
 

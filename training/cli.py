@@ -30,7 +30,9 @@ NOT_FINITE = 3  # exit code
 def fit(
     run: Run,
     steps: Annotated[int | None, typer.Option(help="Budget in steps.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Budget in minutes instead.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Budget in minutes instead, those of compiling included.")
+    ] = None,
     split: Annotated[
         str | None,
         typer.Option(help="randomised, leave-one-system-out or in-distribution."),
@@ -38,7 +40,10 @@ def fit(
     left_out: Annotated[
         str | None, typer.Option(help="The system of leave-one-system-out.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="MODULE:FACTORY of your own model.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="MODULE:FACTORY of your own model, called as FACTORY(size, key=...)."),
+    ] = None,
     size: Annotated[str | None, typer.Option(help="Of the model.")] = None,
     bucket: Annotated[
         list[str] | None,
@@ -52,7 +57,11 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="Of the model and of the stream.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="KEY=VALUE, another field of the run, as JSON; repeatable."),
+        typer.Option(
+            "--set",
+            help="KEY=VALUE, another field of the run, as JSON, such as evaluate_every=100 or "
+            """'stream={"hard_cases": {"delayed": 0.5}}'; repeatable.""",
+        ),
     ] = None,
     coordinator: Annotated[
         str | None, typer.Option(help="HOST:PORT of process 0, where several train together.")
@@ -74,6 +83,8 @@ def fit(
         "precision": precision, "seed": seed, "buckets": parse_buckets(bucket),
     }  # fmt: skip
     values = {name: value for name, value in named.items() if value is not None}
+    if not values and not set_ and not (run / "config.json").is_file():
+        raise ValueError(f"run: {run} holds none; to begin one, give --steps or --minutes")
     config = config_of({**_kept(run), **values, **parse_settings(set_ or [])})
     _together(coordinator, processes, process)
     _needs("optax", "orbax.checkpoint", "tensorboardX", "matplotlib")

@@ -20,7 +20,8 @@ PRECISIONS = ("float32", "bfloat16")
 class FitConfig(pydantic.BaseModel):
     """Everything that decides a run's numbers. Runs of equal fields are equal, bit for bit."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
+    # config.json has no infinite numbers
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     # the model
     model: str = "training.model:make_model"  # MODULE:FACTORY
@@ -83,7 +84,8 @@ def config_of(values: dict[str, Any]) -> FitConfig:
             from whatif_jax.catalog.errors import one_of
 
             expected = one_of(sorted(FitConfig.model_fields), place)
-            raise ValueError(f"{place}: no field of a run; expected {expected}") from None
+            more = "; fields of the stream go into --set 'stream={...}'"
+            raise ValueError(f"{place}: no field of a run; expected {expected}{more}") from None
         text = fault["msg"].removeprefix("Input should be ")
         raise ValueError(f"{place}: {str(fault['input'])[:80]!r}; expected {text}") from None
 
@@ -97,7 +99,9 @@ def read_config(folder: Path) -> FitConfig:
     path = folder / "config.json"
     try:
         values = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ValueError(f"run: {path}: {error.strerror}; expected a folder of `fit`") from None
+    except ValueError as error:
         raise ValueError(f"run: {path}: {error}; expected a folder of `fit`") from None
     if not isinstance(values, dict):
         raise ValueError(f"run: {path}: a {type(values).__name__}; expected fields by name")
@@ -111,9 +115,13 @@ def model_factory(name: str) -> Callable[..., Any]:
         ValueError: no such module or function.
     """
     module, _, attribute = name.partition(":")
+    if not (module and attribute):
+        raise ValueError(f"model: {name!r}; expected MODULE:FACTORY, such as mine:make")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"model: {name!r}: {error}; expected MODULE:FACTORY") from None
+        raise ValueError(
+            f"model: {name!r}: {error}; expected MODULE:FACTORY, looked for here too"
+        ) from None

@@ -14,7 +14,6 @@ from whatif_jax import (
     RandomisedStream,
     TaskStream,
     builtin_systems,
-    load_prior,
     root_key,
     training_stream,
 )
@@ -85,14 +84,18 @@ def described(stream: Any) -> dict[str, Any]:
     return json.loads(json.dumps(about))
 
 
-def trained_on(config: FitConfig) -> dict[str, Any]:
-    """What a forecaster of a run declares: `trained_on`, and the systems that it is about."""
+def trained_on(config: FitConfig, stream: dict[str, Any]) -> dict[str, Any]:
+    """What a forecaster of a run declares: `trained_on`, and the systems that it is about.
+
+    Args:
+        config: of the run.
+        stream: what its stream drew from, see `described`. A prior's file is not read again: it may
+            be another one by now, or none.
+    """
     systems = list(config.systems or builtin_systems())
     if config.left_out is not None:
         seen = [name for name in systems if name != config.left_out]
         return {"trained_on": "left-out-system", "systems": seen, "left_out": [config.left_out]}
     if config.split == "in-distribution":
         return {"trained_on": "in-distribution", "systems": systems}
-    # of a prior of its owner nobody here knows what it resembles
-    own = load_prior(config.stream.get("prior")) != load_prior()
-    return {"trained_on": "unknown" if own else "randomised"}
+    return {"trained_on": str(stream.get("trained_on", "unknown"))}

@@ -12,15 +12,18 @@ however, goes on as if it had not been.
 """
 
 import contextlib
+import inspect
 import shlex
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from whatif_jax import root_key
+from whatif_jax import LEVELS, inputs_from, root_key
+from whatif_jax.evaluation.trained import WIDTH
 from whatif_jax.files import HeldFolder, write_whole
 
 from .checkpoint import Checkpoint, CheckpointError, Checkpoints
@@ -129,12 +132,42 @@ def begin(
 ) -> tuple[TrainState, object, Record]:
     """State before the first step, the model without its parameters, and an empty record."""
     model_key = jax.random.fold_in(root_key(config.seed), MODEL_KEY)
-    state, static = start(model_factory(config.model)(config.size, key=model_key), config)
+    state, static = start(made_model(config, model_key), config)
     if sharding is not None:
         state = jax.device_put(state, NamedSharding(sharding.mesh, PartitionSpec()))
     sizes = [leaf.size for leaf in jax.tree.leaves(state.parameters)]
     devices = f"{jax.device_count()} x {jax.devices()[0].device_kind}"
     return state, static, Record(parameters=sum(sizes), devices=devices, versions=versions())
+
+
+def made_model(config: FitConfig, key: jax.Array) -> Any:
+    """The model of a run before its first step.
+
+    Raises:
+        ValueError: the factory cannot be called as FACTORY(size, key=...), or its model does not
+            return quantiles [H, 9].
+    """
+    factory = model_factory(config.model)
+    try:
+        inspect.signature(factory).bind(config.size, key=key)
+    except TypeError as error:
+        raise ValueError(
+            f"model: {config.model!r}: {error}; expected to be called as FACTORY(size, key=...)"
+        ) from None
+    model = factory(config.size, key=key)
+    context, horizon = config.buckets[0]
+    answer = jax.eval_shape(
+        lambda history, covariates: model(inputs_from(history, covariates, horizon)),
+        jax.ShapeDtypeStruct((context,), np.float32),
+        jax.ShapeDtypeStruct((context + horizon, WIDTH), np.float32),
+    )
+    shape, wanted = getattr(answer, "shape", type(answer).__name__), (horizon, len(LEVELS))
+    if shape != wanted:
+        raise ValueError(
+            f"model: {config.model!r} returns {shape}; expected quantiles {wanted}, one for each "
+            f"of whatif_jax.LEVELS"
+        )
+    return model
 
 
 def rows_of_devices() -> NamedSharding | None:

@@ -59,7 +59,10 @@ def export(run: Path, folder: Path, *, which: str = "best") -> TrainedRecord:
     with Checkpoints(run, config, stream, writing=False) as checkpoints:
         found = checkpoints.restore(which, state)
     if found is None:
-        raise ValueError(f"run: {run} has no checkpoint {which} yet; expected one")
+        raise ValueError(
+            f"run: {run} has no checkpoint {which!r} yet; expected one: go on with `fit {run}` "
+            + ("until it is evaluated, or export `--which latest`" if which == "best" else "")
+        )
     leaves = {name: np.asarray(leaf) for name, leaf in named_leaves(found.state.average).items()}
 
     def save(at: Path) -> None:
@@ -109,7 +112,7 @@ def load_forecaster(folder: str | Path) -> TrainedForecaster:
     }
     if config.left_out is not None:
         settings["left_out"] = config.left_out
-    declared = trained_on(config)
+    declared = trained_on(config, record.stream)
     return TrainedForecaster(
         model,
         "ours",

@@ -42,7 +42,7 @@ __all__ = [
     "regress",
 ]
 
-WIDTH = 5  # covariates are padded to as many, so that a program is compiled for (T, H) alone
+WIDTH = 5  # covariates are padded to as many, the suite's most: one program for all of (T, H)
 ROUNDING = float(np.finfo(np.float32).eps)
 SMALLEST_SINGULAR = 1e-6  # of the largest one, of standardised features: less is rounding
 SMALLEST_UNIT = 1e-13  # of the largest one, of features in their own units: less is zero
@@ -145,16 +145,15 @@ def _forecast(
 def covariates_first(
     history: Array, covariates: Array, start: Array | int, rows: int
 ) -> tuple[Array, Array]:
-    """Some rows of a batch: [rows, T], and [rows, WIDTH, T + H] from [B, T + H, K].
+    """Some rows of a batch: [rows, T], and [rows, WIDTH or K, T + H] from [B, T + H, K].
 
     The covariates added are zeros, which get no weight.
     """
     k = covariates.shape[-1]
-    if k > WIDTH:
-        raise ValueError(f"covariates: {k}; expected at most {WIDTH}")
+    width = max(WIDTH, k)
     history = jax.lax.dynamic_slice_in_dim(history, start, rows)
     covariates = jax.lax.dynamic_slice_in_dim(covariates, start, rows)
-    return history, jnp.pad(covariates.swapaxes(1, 2), ((0, 0), (0, WIDTH - k), (0, 0)))
+    return history, jnp.pad(covariates.swapaxes(1, 2), ((0, 0), (0, width - k), (0, 0)))
 
 
 def is_on_cpu(array: Array) -> bool:

@@ -37,6 +37,7 @@ LEAST_DOUBT = 1e-3  # of a forecast, relative: none is exact
 CLEARLY, SAME = 0.02, 1e-4  # of a series' range: beyond a limit, and at it
 LARGEST = 3e38
 OFTEN = 0.1  # of the steps of events
+LEAST_MAGNITUDE = 1e-6  # of a baseline, of the largest value: less is rounding
 WIDTH = 8  # covariates are padded to as many, so that a program is compiled for (T, H) alone
 
 
@@ -95,6 +96,9 @@ def _fit(inputs: ForecastInputs) -> ScalingFit:
     events = event_table(values, mask, logs[:steps], baseline.past)
     count = jnp.maximum(jnp.sum(mask, dtype=values.dtype), 1.0)
     magnitude = jnp.sum(jnp.where(mask, jnp.abs(baseline.past), 0.0)) / count
+    # a series that is zero but for its events: what they add has no other unit
+    own = jnp.sum(jnp.abs(values)) / count
+    magnitude = jnp.where(magnitude > LEAST_MAGNITUDE, magnitude, own)
     chosen = choose_steps(values, baseline.past, logs[:steps], events.event, moved)
     fit, response = fit_gain(chosen, events, logs[steps:], magnitude)
     low = -_highest(-values, free, moved, chosen.mask, -fit.past)

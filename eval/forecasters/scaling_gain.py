@@ -45,7 +45,6 @@ FOLDS = 8  # events are left out of a fit one by one, or in as many groups
 UNMOVED = 1e-5  # log of a factor that counts as 1: rounding of base times factor
 LARGEST_LOG = 20.0
 ITERATIONS = 4
-
 LEAD = 4.0  # penalties of other covariates over the first's, which a target follows first
 BELIEF = -2.5  # log, of any form beside the power law
 PENALTIES = (1e-4, 3e-2)
@@ -202,11 +201,13 @@ def box_cox(log_factors: Array, power: Array) -> Array:
 def bent_log(log_factors: Array, bend: Array) -> Array:
     """The logarithm of factors, growing like its power 1 + bend once it is large."""
     power = 1.0 + bend
-    return jnp.sign(log_factors) * (jnp.abs(1.0 + jnp.abs(log_factors)) ** power - 1.0) / power
+    bent = jnp.sign(log_factors) * (jnp.abs(1.0 + jnp.abs(log_factors)) ** power - 1.0) / power
+    return jnp.where(log_factors == 0.0, log_factors, bent)  # sign and abs have no slope there
 
 
 def _features(acts: Array, log_factors: Array, power: Array) -> Array:
-    return jnp.where(acts == 0, bent_log(log_factors, power), box_cox(log_factors, power))
+    bend = jnp.where(acts == 0, power, 0.0)  # -1, of another form, would make every slope NaN
+    return jnp.where(acts == 0, bent_log(log_factors, bend), box_cox(log_factors, power))
 
 
 def _dot(left: Array, right: Array) -> Array:
@@ -328,9 +329,8 @@ def fit_gain(
         unit = jnp.where(acts == 2, magnitude, baseline)
         design = unit[:, None] * box_cox(logs, power)
         products, restore = _products(design)
-        return solved(
-            restore(_dot(weights, products)), _dot(weights * (history - baseline), design)
-        )
+        cross = _dot(weights * (history - baseline), design)
+        return solved(restore(_dot(weights, products)), cross)
 
     n_power = int(np.sum(_ACTS == 0))
     acts, powers = jnp.asarray(_ACTS), jnp.asarray(_POWERS)

@@ -92,15 +92,24 @@ def _parts_of_suite(comparison: Comparison, tables: Mapping[str, Table], referen
         "by_system": {system: system for system in comparison.systems},
         "skill_by_k": {f"novel_{k}": f"Novel, K = {k}" for k in comparison.positions("k")},
     }
-    cells: dict[str, list[str]] = {}
-    for name, columns in wanted.items():
-        for row in tables[name].where("wql", reference).to_dicts():
-            cells.setdefault(row["model"], []).extend(_percent(row.get(one)) for one in columns)
-    head = ["forecaster", *(label for columns in wanted.values() for label in columns.values())]
+    # a model without tasks somewhere has a dash there
+    found = [
+        {row["model"]: row for row in tables[name].where("wql", reference).to_dicts()}
+        for name in wanted
+    ]
+    labels = [label for columns in wanted.values() for label in columns.values()]
+    head = ["forecaster", "trained on", *labels]
     rows = [
-        [comparison.models[model].marked, *line]
-        for model, line in cells.items()
-        if len(line) == len(head) - 1
+        [
+            comparison.models[model].marked,
+            comparison.models[model].split,
+            *(
+                _percent(of.get(model, {}).get(one))
+                for of, columns in zip(found, wanted.values(), strict=True)
+                for one in columns
+            ),
+        ]
+        for model in found[0]
     ]
     return (
         "## Skill by future, system and number of covariates\n\nPercent, as above; systems over "

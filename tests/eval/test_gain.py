@@ -24,6 +24,7 @@ def _rows():
     return series[:, :T].astype(np.float32), covariates.astype(np.float32)
 
 
+@pytest.mark.slow  # compiles the closed form, most of a minute
 def test_events_are_hidden_and_the_answer_is_moved():
     history, covariates = _rows()
     seen = {}
@@ -85,6 +86,22 @@ def test_what_is_missing_is_given_as_the_event_free_course():
     answer = gained(lost, covariates, H, LEVELS)
     np.testing.assert_allclose(seen["past"], event_free, rtol=5e-3)
     np.testing.assert_allclose(np.mean(answer, axis=2), np.mean(whole, axis=2), rtol=5e-3)
+
+
+def test_seconds_are_those_of_the_forecaster_and_the_responses_of_its_rows():
+    """What the forecaster says of its rows stays; what compiling took is in no row."""
+    history, covariates = _rows()
+
+    def inner(past, known, horizon, levels):
+        inner.row_seconds = np.array([100.0, 300.0])
+        return [None, np.full((horizon, 1), 5.0)]
+
+    inner.fixed_batch = True
+    gained = with_gain(inner)
+    assert gained.fixed_batch
+    gained(history, covariates, H, LEVELS)
+    np.testing.assert_allclose(np.diff(gained.row_seconds), 200.0)
+    assert gained.row_seconds[0] >= 100.0 and gained.row_seconds.shape == (2,)
 
 
 def test_names_of_the_registry_take_the_settings_of_what_they_wrap():

@@ -198,9 +198,15 @@ def test_64_bits_end_with_the_call():
     assert not jax.config.jax_enable_x64
 
 
-def test_more_covariates_than_it_can_hold_are_refused():
-    with pytest.raises(ValueError, match="covariates: 6; expected at most 5"):
-        forecast("linear", np.ones((2, 40)), np.ones((2, 50, 6)))
+@pytest.mark.parametrize("kind", ["linear", "ridge"])
+def test_more_covariates_than_the_suite_has_are_equal_to_scikit_learn(kind):
+    """Tolerance: 1e-3 of values of size 1."""
+    generator = np.random.default_rng(7)
+    history = generator.normal(size=(2, 120)).astype(np.float32)
+    covariates = generator.normal(size=(2, 130, 8)).astype(np.float32)
+    for row, found in enumerate(forecast(kind, history, covariates)):
+        theirs = expected(history[row].astype(float), covariates[row].astype(float), kind)
+        np.testing.assert_allclose(found, theirs, atol=1e-3)
 
 
 def test_naive_is_the_last_value():

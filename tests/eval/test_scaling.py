@@ -1,5 +1,7 @@
 """The closed form: against SciPy in float64, exact cases by hand, masks and odd series."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,8 @@ pytestmark = pytest.mark.slow  # together most of a minute or more on a busy mac
 T, H, K = 512, 64, 8
 LEVELS = (0.1, 0.5, 0.9)
 STARTS, LENGTH = (250, 330, 420), 40
+# for a program that runs a few times: what compiles it faster makes it slower
+FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @eqx.filter_jit
@@ -258,3 +262,34 @@ def test_gradients_through_the_fit_are_finite():
         return jnp.sum(_both(moved)[1])
 
     assert np.isfinite(jax.grad(total)(inputs.history)).all()
+
+
+@functools.partial(jax.jit, compiler_options=FAST)
+@jax.value_and_grad
+def _median(log_factor, inputs):
+    """Mean median of a forecast when the first covariate is moved by a factor more."""
+    moved = inputs.covariates.at[T:, 0].multiply(jnp.exp(log_factor))
+    fit = fit_scaling(eqx.tree_at(lambda each: each.covariates, inputs, moved))
+    return jnp.mean(scaling_quantiles(fit, jnp.asarray([0.5], jnp.float32)))
+
+
+@pytest.mark.parametrize("ahead", [(8.0, 0.25), (1.0, 1.0)])
+def test_the_slope_by_a_factor_is_that_of_finite_differences(ahead):
+    """At base too, where a search of scenarios may begin: relative tolerance 2e-2 of float32."""
+    factors = _factors(future=ahead)
+    series = _season() * _power_law(factors)
+    inputs = _inputs(series, factors)
+
+    _, slope = _median(jnp.float32(0.0), inputs)
+    step = 0.02
+    above, below = (float(_median(jnp.float32(way * step), inputs)[0]) for way in (1, -1))
+    assert slope > 0.5  # near 0.6 times the median, of the power law
+    np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=2e-2)
+
+
+def test_a_series_that_is_zero_but_for_its_events_has_them_again():
+    """No baseline is there to be multiplied, nor to be the unit of what is added."""
+    factors = _factors(past=((2.0, 1.0), (4.0, 1.0), (3.0, 1.0)), future=(4.0, 1.0))
+    series = 5.0 * (factors[:, 0] - 1.0)
+    _, quantiles = _both(_inputs(series, factors))
+    np.testing.assert_allclose(quantiles[:, 1], 15.0, rtol=2e-2)

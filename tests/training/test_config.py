@@ -1,15 +1,19 @@
 """A run's fields refuse what cannot be; streams are the split's."""
 
 import re
+from importlib import resources
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.training.training_helpers import tiny
 from training.cli import parse_buckets
 from training.config import model_factory, read_config
-from training.data import VALIDATION, open_stream, stream_key, trained_on
+from training.data import VALIDATION, described, open_stream, stream_key, trained_on
+from training.fit import made_model
+from whatif_jax import root_key
 from whatif_jax.cli import parse_settings
 from whatif_jax.tasks.keys import PRNG
 
@@ -20,6 +24,7 @@ from whatif_jax.tasks.keys import PRNG
         ({"steps": None}, "steps, minutes: expected one of the two"),
         ({"minutes": 3.0}, "steps, minutes: expected one of the two"),
         ({"steps": 0}, "steps: '0'; expected greater than or equal to 1"),
+        ({"clip": float("inf")}, "clip: 'inf'; expected a finite number"),
         (
             {"batchsize": 3},
             "batchsize: no field of a run; expected one of 'averaging', 'batch_size'",
@@ -46,6 +51,8 @@ def test_options_are_refused_by_name(tmp_path):
         read_config(tmp_path)
     with pytest.raises(ValueError, match="expected MODULE:FACTORY"):
         model_factory("training.nothing:make")
+    with pytest.raises(ValueError, match="model: 'mine'; expected MODULE:FACTORY, such as mine"):
+        model_factory("mine")
 
 
 @pytest.mark.parametrize(
@@ -76,8 +83,42 @@ def test_the_left_out_system_is_not_in_the_stream():
     config = tiny(split="leave-one-system-out", left_out="sumo", systems=None)
     stream = open_stream(config)
     assert {system for system, _ in stream.systems.targets} == {"epanet", "gridlabd", "opendc"}
-    declared = trained_on(config)
+    declared = trained_on(config, described(stream))
     assert declared["trained_on"] == "left-out-system" and declared["left_out"] == ["sumo"]
     assert "sumo" not in declared["systems"]
     with pytest.raises(ValueError, match="left_out: 'suma'; expected one of"):
         open_stream(tiny(split="leave-one-system-out", left_out="suma", systems=None))
+
+
+def test_a_prior_of_ones_own_is_declared_without_its_file(tmp_path):
+    """An exported model is loaded where the prior's file is not, or is another one by now."""
+    path = tmp_path / "prior.toml"
+    own = (resources.files("whatif_jax.tasks.randomised") / "prior.toml").read_text("utf-8")
+    path.write_text(own.replace("novel = 0.5", "novel = 0.6"), "utf-8")
+    config = tiny(split="randomised", systems=None, stream={"prior": str(path), "pool": None})
+    stream = described(open_stream(config))
+    path.unlink()
+    assert trained_on(config, stream) == {"trained_on": "unknown"}
+    usual = tiny(split="randomised", systems=None, stream={"pool": None})
+    assert trained_on(usual, described(open_stream(usual))) == {"trained_on": "randomised"}
+
+
+def of_the_median_alone(size, *, key):
+    return lambda inputs: jnp.zeros((inputs.horizon, 1))
+
+
+def without_a_key(size):
+    return None
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("of_the_median_alone", r"returns \(32, 1\); expected quantiles \(32, 9\)"),
+        ("without_a_key", r"'key'; expected to be called as FACTORY\(size, key=...\)"),
+    ],
+)
+def test_a_model_that_is_none_is_refused_before_the_first_step(name, words):
+    config = tiny(model=f"{__name__}:{name}")
+    with pytest.raises(ValueError, match=words):
+        made_model(config, root_key(0))

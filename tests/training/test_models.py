@@ -23,6 +23,8 @@ pytestmark = pytest.mark.slow  # together most of a minute or more on a busy mac
 
 ROWS = 16
 MODELS = ("events", "events alone", "attention", "recurrence")
+# for programs that run once: what compiles them faster makes them slower
+FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @functools.cache
@@ -49,9 +51,7 @@ def program(name):
         gradient, forecast = jax.grad(mean, has_aux=True)(arrays, inputs)
         return forecast, jax.tree.leaves(gradient)
 
-    # programs that run once: what compiles them faster makes them slower
-    fast = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(jax.vmap(one, in_axes=(None, 0)), compiler_options=fast)
+    return jax.jit(jax.vmap(one, in_axes=(None, 0)), compiler_options=FAST)
 
 
 def forecast_batch(name, *inputs, model=None):
@@ -209,3 +209,39 @@ def test_without_training_the_model_is_the_best_closed_candidate():
     untrained = EventModel(16, 2, 1, key=root_key(1))
     found, _ = forecast_batch("events", inputs, model=untrained)
     np.testing.assert_allclose(found[0, :, 4], future, rtol=0.05)
+
+
+def test_the_slope_by_a_factor_is_that_of_finite_differences():
+    """A search of scenarios follows it, through the closed form too: relative tolerance 1e-2."""
+    model, (inputs, _) = model_of("events"), cases.power_law()
+
+    @functools.partial(jax.jit, compiler_options=FAST)
+    @jax.value_and_grad
+    def mean(log_factor):
+        moved = inputs.covariates.at[cases.STEPS :, 0].multiply(jnp.exp(log_factor))
+        return jnp.mean(model(eqx.tree_at(lambda each: each.covariates, inputs, moved)))
+
+    _, slope = mean(jnp.float32(0.0))
+    above, below = (float(mean(jnp.float32(step))[0]) for step in (0.02, -0.02))
+    assert slope > 1.0
+    np.testing.assert_allclose(slope, (above - below) / 0.04, rtol=1e-2)
+
+
+def test_slopes_by_covariates_are_finite_for_any_history():
+    hard = list(cases.hard_cases(8).values())
+    model = model_of("events")
+
+    @functools.partial(jax.jit, compiler_options=FAST)
+    @jax.vmap
+    def slopes(inputs):
+        largest = jnp.max(jnp.where(inputs.history_mask, jnp.abs(inputs.history), 0.0))
+        unit = jnp.where(largest > 0, largest, 1.0)
+
+        def mean(covariates):
+            found = model(eqx.tree_at(lambda each: each.covariates, inputs, covariates))
+            return jnp.mean(found / unit)
+
+        return jax.grad(mean)(inputs.covariates)
+
+    found = np.asarray(slopes(cases.stacked(hard, ROWS)))
+    assert np.isfinite(found).all(axis=(1, 2)).tolist() == [True] * ROWS

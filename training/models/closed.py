@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from eval.forecasters.scaling import fit_scaling, scaling_quantiles
 from eval.forecasters.scaling_gain import EVENTS
+from eval.forecasters.scaling_gain import root as square_root
 from eval.forecasters.small_systems import solve_positive
 from whatif_jax._types import Array, Bool, Float, FloatScalar
 from whatif_jax.tasks.inputs import ForecastInputs
@@ -80,7 +81,7 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     low, middle, high = scaling_quantiles(found, jnp.asarray((0.1, 0.5, 0.9), unit.dtype)).T / unit
     values = jnp.where(mask, history / unit, 0.0)
     count = jnp.maximum(jnp.sum(free, dtype=values.dtype), 1.0)
-    noise = jnp.sqrt(jnp.sum(baseline.residual**2) / count)
+    noise = square_root(jnp.sum(baseline.residual**2) / count)
     noise = jnp.maximum(noise, SMALLEST_UNIT)
 
     used = mask & (events.event < EVENTS)
@@ -97,7 +98,7 @@ def closed_form(inputs: ForecastInputs) -> ClosedForm:
     magnitude = jnp.sum(jnp.where(mask, jnp.abs(baseline.past), 0.0)) / jnp.maximum(
         jnp.sum(mask, dtype=values.dtype), 1.0
     )
-    miss = jnp.sqrt(jnp.maximum(found.fit.weight @ found.fit.error, 0.0))
+    miss = square_root(found.fit.weight @ found.fit.error)
     candidates, relative, first = [middle], [jnp.full_like(size, miss)], None
     for acts, features, penalty, _ in FORMS[1:-2]:
         design, ahead = (

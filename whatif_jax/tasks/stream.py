@@ -190,7 +190,10 @@ class TaskStream(StreamConfig):
     def check(self, batch: StreamBatch) -> StreamBatch:
         """Return the batch, or raise StreamError if a row is not verified. Waits for the device."""
         refuse_forked()
-        failed = int(jax.device_get(jnp.sum(~batch.verified)))
+        return self._checked(batch, jnp.sum(~batch.verified))
+
+    def _checked(self, batch: StreamBatch, failed_rows: Array) -> StreamBatch:
+        failed = int(jax.device_get(failed_rows))
         if failed:
             raise StreamError(
                 f"{failed} of {self.batch_size} rows failed verification "
@@ -209,7 +212,12 @@ class TaskStream(StreamConfig):
             ValueError: a step that is none.
         """
         watch = _Overflows(self)
-        return iterate_ahead(self.batch_at, lambda batch: watch.of(self.check(batch)), start, stop)
+
+        def checked(batch: StreamBatch, sums: tuple[Array, Array, Array]) -> StreamBatch:
+            failed, redraws, overflows = sums
+            return watch.of(self._checked(batch, failed), redraws, overflows)
+
+        return iterate_ahead(self.batch_at, _sums_of, checked, start, stop)
 
     def acceptance(self, draws: int = 4096) -> pa.Table:
         """How often verification accepts a draw, by target: what is drawn again is seen less.
@@ -249,17 +257,23 @@ class TaskStream(StreamConfig):
         return self.iterate()
 
 
+@jax.jit
+def _sums_of(batch: StreamBatch) -> tuple[Array, Array, Array]:
+    """Rows that failed, and draws that were repeated, and that were not finite."""
+    return jnp.sum(~batch.verified), jnp.sum(batch.redraws), jnp.sum(batch.overflows)
+
+
 class _Overflows:
     """Warns once where draws that are not finite are more than a share of a stream's."""
 
     def __init__(self, stream: TaskStream):
         self.stream, self.draws, self.overflows = stream, 0, 0
 
-    def of(self, batch: StreamBatch) -> StreamBatch:
+    def of(self, batch: StreamBatch, redraws: Array, overflows: Array) -> StreamBatch:
         """The batch, counted."""
         if self.draws < 0:
             return batch
-        redraws, overflows = jax.device_get((jnp.sum(batch.redraws), jnp.sum(batch.overflows)))
+        redraws, overflows = jax.device_get((redraws, overflows))
         self.draws += self.stream.batch_size + int(redraws)
         self.overflows += int(overflows)
         if self.draws >= ENOUGH_DRAWS and self.overflows > LOST * self.draws:

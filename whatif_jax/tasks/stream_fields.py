@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 Batch = TypeVar("Batch")
+Sums = TypeVar("Sums")
 
 
 def as_key(key: int | PRNGKeyArray) -> PRNGKeyArray:
@@ -106,23 +107,33 @@ def halves_of(step: int) -> Array:
 
 def iterate_ahead(
     batch_at: Callable[[int], Batch],
-    check: Callable[[Batch], Batch],
+    sums_of: Callable[[Batch], Sums],
+    checked: Callable[[Batch, Sums], Batch],
     start: int,
     stop: int | None,
 ) -> Iterator[Batch]:
     """Checked batches from step `start` on; keeps one step in flight on the device.
 
+    Args:
+        batch_at: makes the batch of a step; does not wait for the device.
+        sums_of: what `checked` reads of a batch. It is asked for before the next batch is: a device
+            that does one thing after another would make that one first.
+        checked: reads the sums, and returns the batch or raises.
+        start: first step.
+        stop: the step after the last; None for no end.
+
     Raises:
-        ValueError: a step that is none; and what `check` raises.
+        ValueError: a step that is none; and what `checked` raises.
     """
     check_step(start)
     if stop is not None:
         check_step(stop)
     ahead, step = None, start
     while stop is None or step < stop:
-        batch, step = batch_at(step), step + 1
+        batch = batch_at(step)
+        made, step = (batch, sums_of(batch)), step + 1
         if ahead is not None:
-            yield check(ahead)
-        ahead = batch
+            yield checked(*ahead)
+        ahead = made
     if ahead is not None:
-        yield check(ahead)
+        yield checked(*ahead)

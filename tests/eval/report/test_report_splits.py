@@ -172,6 +172,8 @@ def test_the_markdown_has_a_table_a_ranking(split_page):
     assert f"† scaling: informed: {REASON}." in text and "## Difference to scaling" in text
     parts = text.split("## Skill by future, system and number of covariates\n")[1]
     head, _, *rows = [line for line in parts.split("\n## ")[0].splitlines() if line[:1] == "|"]
-    assert head.startswith("| forecaster | Replay | Novel | ") and "Novel, K = 5 |" in head
+    assert head.startswith("| forecaster | trained on | Replay | Novel | ")
+    assert "Novel, K = 5 |" in head
     assert {row.count("|") for row in rows} == {head.count("|")}
-    assert any(row.startswith("| scaling † | ") for row in rows)
+    assert any(row.startswith("| scaling † | zero-shot | ") for row in rows)
+    assert len(rows) == sum(map(len, NAMES.values()))

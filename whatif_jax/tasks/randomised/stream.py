@@ -221,7 +221,10 @@ class RandomisedStream:
     def check(self, batch: RandomisedBatch) -> RandomisedBatch:
         """Return the batch, or raise StreamError if a row is not finite. Waits for the device."""
         refuse_forked()
-        failed = int(jax.device_get(jnp.sum(~batch.verified)))
+        return self._checked(batch, _failed(batch))
+
+    def _checked(self, batch: RandomisedBatch, failed_rows: Array) -> RandomisedBatch:
+        failed = int(jax.device_get(failed_rows))
         if failed:
             raise StreamError(
                 f"{failed} of {self.batch_size} rows are not finite in float32; expected a prior "
@@ -236,10 +239,15 @@ class RandomisedStream:
             StreamError: a row is not finite.
             ValueError: a step that is none.
         """
-        return iterate_ahead(self.batch_at, self.check, start, stop)
+        return iterate_ahead(self.batch_at, _failed, self._checked, start, stop)
 
     def __iter__(self) -> Iterator[RandomisedBatch]:
         return self.iterate()
+
+
+def _failed(batch: RandomisedBatch) -> Array:
+    """How many rows are not finite."""
+    return jnp.sum(~batch.verified)
 
 
 def _checked_cases(shares: object) -> dict[str, float]:
