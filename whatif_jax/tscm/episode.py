@@ -6,6 +6,7 @@ is drawn again, its key folded with the number of the attempt; how often is kept
 """
 
 import functools
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -189,7 +190,9 @@ def _gap_shares(key: PRNGKeyArray, steps: int) -> Array:
     return (words >> jnp.uint32(8)).astype(jnp.float32) * np.float32(2.0**-24)
 
 
-def _runner(keys: PRNGKeyArray, scm: SCM, times: Array, prior: Prior, steps: int):
+def _runner(
+    keys: PRNGKeyArray, scm: SCM, times: Array, prior: Prior, steps: int
+) -> Callable[[Intervention], Array]:
     """A function from interventions, lanes last, to the values of all arms [T, N, A, B]."""
     nodes, said = scm.scale.shape[0], prior.time
     total = steps * said.substeps if said.continuous else steps + said.burn_in

@@ -90,10 +90,12 @@ def intervene(
     if value.shape not in ((), (steps,)):
         raise ValueError(f"value: shape {value.shape}; expected one number, or one a step")
     step = np.arange(steps)
-    whole = [jnp.asarray(number, jnp.int32) for number in (KINDS.index(kind), 0, 0)]
+    number, none = jnp.asarray(KINDS.index(kind), jnp.int32), jnp.asarray(0, jnp.int32)
     padded = (*targets, *[-1] * (SLOTS - len(targets)))
     return Intervention(
-        *whole,
+        number,
+        none,
+        none,
         jnp.asarray(padded, jnp.int32),
         jnp.asarray(onset, jnp.int32),
         jnp.asarray(length, jnp.int32),

@@ -73,7 +73,7 @@ def scm_of(numbers: Numbers, prior: Prior) -> SCM:
         weights=weights,
         bias=jnp.where(node, none if prior.time.continuous else bias, 0.0),
         mechanism=chosen(numbers["mechanism"], prior.mechanisms, MECHANISMS),
-        noise=jnp.where(root, *kinds),
+        noise=jnp.where(root, kinds[0], kinds[1]),
         scale=jnp.where(node, sd, 0.0),
         decay=decay,
         node=node,

@@ -10,6 +10,7 @@ of compilation for 2; JAX 0.10.2).
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -27,12 +28,14 @@ __all__ = ["LIMIT", "check_run", "laned", "simulate", "trajectories"]
 
 LIMIT = 1000.0
 """Values of nodes that are not cut are clipped to it."""
+Tree = TypeVar("Tree")
 _UNROLLED = 48  # parents' slots summed in one expression; more are summed lag by lag
 
 
-def laned(tree: Array) -> Array:
+def laned(tree: Tree) -> Tree:
     """Every array of a tree with one lane."""
-    return jax.tree.map(lambda leaf: leaf[..., None], tree)
+    found: Tree = jax.tree.map(lambda leaf: leaf[..., None], tree)
+    return found
 
 
 def simulate(
@@ -185,7 +188,7 @@ def trajectories(
     return jax.lax.scan(step, first, (at, noise, regime, active, values))[1]
 
 
-def _row(array: Array, place: Array) -> Array:
+def _row(array: Array, place: Array | int) -> Array:
     return jax.lax.dynamic_index_in_dim(array, place, 0, keepdims=False)
 
 

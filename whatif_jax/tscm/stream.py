@@ -130,7 +130,10 @@ class EpisodeStream:
     def check(self, batch: EpisodeBatch) -> EpisodeBatch:
         """Return the batch, or raise StreamError if a row left the limit. Waits for the device."""
         refuse_forked()
-        failed = int(jax.device_get(jnp.sum(~batch.verified)))
+        return self._checked(batch, _failed(batch))
+
+    def _checked(self, batch: EpisodeBatch, failed_rows: Array) -> EpisodeBatch:
+        failed = int(jax.device_get(failed_rows))
         if failed:
             raise StreamError(
                 f"{failed} of {self.batch_size} rows left the limit at every attempt; expected a "
@@ -145,10 +148,15 @@ class EpisodeStream:
             StreamError: a row left the limit at every attempt.
             ValueError: a step that is none.
         """
-        return iterate_ahead(self.batch_at, self.check, start, stop)
+        return iterate_ahead(self.batch_at, _failed, self._checked, start, stop)
 
     def __iter__(self) -> Iterator[EpisodeBatch]:
         return self.iterate()
+
+
+def _failed(batch: EpisodeBatch) -> Array:
+    """How many rows left the limit at every attempt."""
+    return jnp.sum(~batch.verified)
 
 
 @functools.partial(jax.jit, static_argnames=("prior", "steps", "sharding"))
