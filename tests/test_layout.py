@@ -11,7 +11,7 @@ import whatif_jax
 
 PACKAGE = Path(whatif_jax.__file__).parent
 ROOT = PACKAGE.parent
-ROOMS = ("catalog", "tasks", "suites", "evaluation", "comparison", "export")
+ROOMS = ("catalog", "tasks", "tscm", "suites", "evaluation", "comparison", "export")
 SHARED = ("_float32", "_types", "_xla", "files")
 PROGRAMS = ("simulators", "training", "eval")
 

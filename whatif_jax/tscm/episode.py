@@ -1,0 +1,243 @@
+"""Episodes: a world, an intervention, and its three runs.
+
+Factual and counterfactual runs have the same noise and are equal to the bit before the onset; the
+interventional run has noise of its own. An episode whose values leave the prior's limit in any run
+is drawn again, its key folded with the number of the attempt; how often is kept.
+"""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, Bool, BoolScalar, Float, Int, IntScalar, PRNGKeyArray
+from ..tasks.keys import as_threefry, check_key, random_words
+from .continuous import observation_times, paths
+from .graphs import sizes_of
+from .intervention import Intervention, draw_intervention, guarded, intervention_shapes
+from .names import SINCE
+from .noise import free_normals, noise_of, noise_words, normals_of_words, regime_shares
+from .numbers import draw_numbers, normal_of
+from .prior import Prior, load_prior, structures
+from .sample import scm_of, scm_shapes
+from .scm import SCM
+from .simulate import trajectories
+
+__all__ = ["Episode", "Query", "sample_episode", "sample_episodes"]
+
+_RUNS, _ACTS = (0, 1, 0), (False, True, True)  # noise of the arms, and whether they are acted on
+_LANES = 128  # episodes drawn side by side on a CPU: their state fits its caches
+_GAPS = 3  # kind of counters
+
+
+class Query(eqx.Module):
+    """What is asked: one node, at some steps."""
+
+    node: IntScalar
+    steps: Int[Array, " Q"]
+
+
+class Episode(eqx.Module):
+    """A world and its three runs; values of latent nodes are there and not to be shown."""
+
+    scm: SCM
+    intervention: Intervention
+    times: Float[Array, " T"]  # of the steps; 0, 1, 2, ... in discrete time
+    factual: Float[Array, "T N"]
+    interventional: Float[Array, "T N"]  # fresh noise
+    counterfactual: Float[Array, "T N"]  # the factual run's noise
+    query: Query
+    redraws: IntScalar  # attempts before this one that left the limit
+    finite: BoolScalar  # false only where every attempt left the limit
+
+    @property
+    def observed(self) -> Bool[Array, " N"]:
+        """Nodes that may be shown."""
+        return self.scm.node & ~self.scm.latent
+
+    @property
+    def effect(self) -> Float[Array, "T N"]:
+        """What the intervention changed in this very run."""
+        return self.counterfactual - self.factual
+
+
+def sample_episode(
+    *, key: PRNGKeyArray, prior: Prior | str = "diverse", steps: int = 200
+) -> Episode:
+    """One episode of a prior, a function of key, prior and steps alone.
+
+    Args:
+        key: a JAX key of any implementation.
+        prior: a `Prior`, the name of one, or the path of its file.
+        steps: of the series.
+
+    Raises:
+        ValueError: what is no key, no prior, or steps that leave no room for its interventions.
+    """
+    check_key(key)
+    found = sample_episodes(keys=as_threefry(key)[None], prior=prior, steps=steps)
+    return jax.tree.map(lambda leaf: leaf[0], found)
+
+
+def sample_episodes(
+    *, keys: PRNGKeyArray, prior: Prior | str = "diverse", steps: int = 200, lanes: int = 0
+) -> Episode:
+    """Episodes of many keys; every array has a leading axis B. Faster than vmap of one.
+
+    Args:
+        keys: threefry2x32 keys, one an episode.
+        prior: as for `sample_episode`.
+        steps: of the series.
+        lanes: episodes simulated side by side; 0: 128 on a CPU, all of them elsewhere.
+
+    Raises:
+        ValueError: as for `sample_episode`.
+    """
+    prior = load_prior(prior)
+    least = 2 * prior.intervention.shortest
+    if not isinstance(steps, int | np.integer) or not least < steps <= 2**16:
+        raise ValueError(f"steps: {steps!r}; expected {least + 1} to {2**16}")
+    if not lanes:
+        lanes = _LANES if jax.default_backend() == "cpu" else keys.shape[0]
+    return _episodes(keys, prior, int(steps), min(int(lanes), keys.shape[0]))
+
+
+@functools.partial(jax.jit, static_argnames=("prior", "steps", "lanes"))
+def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episode:
+    """A queue: each turn draws the first `lanes` episodes that are still to be drawn.
+
+    An episode that leaves the limit stays in the queue, so that redraws cost lanes and not turns,
+    and one program serves batches of every size. Where fewer are left than there are lanes, the
+    spare lanes try the attempts that would come next; the first that holds is taken, as ever.
+    """
+    batch, most = keys.shape[0], prior.stability.attempts
+    lane = np.arange(lanes, dtype=np.int32)
+    earlier = jnp.asarray(lane[None, :] < lane[:, None])
+
+    def turn(state: tuple[Array, Array, Episode]) -> tuple[Array, Array, Episode]:
+        done, tries, found = state
+        pending = jnp.minimum(jnp.sum((~done).astype(jnp.int32)), lanes)
+        order = jnp.argsort(done, stable=True)[:lanes].astype(jnp.int32)
+        rows = order[jnp.asarray(lane) % pending]
+        attempt = tries[rows] + jnp.asarray(lane) // pending
+        own = jax.vmap(jax.random.fold_in)(keys[rows], attempt.astype(jnp.uint32))
+        drawn = _lanes_of(own, attempt, prior, steps)
+        # the last attempt stands whatever it is, those behind it do not count
+        ends = (drawn.finite & (attempt < most)) | (attempt == most - 1)
+        beaten = jnp.any((rows[:, None] == rows[None, :]) & earlier & ends[None, :], axis=1)
+        place = jnp.where(ends & ~beaten, rows, batch)
+        found = jax.tree.map(
+            lambda all_rows, some: all_rows.at[place].set(some, mode="drop"), found, drawn
+        )
+        return done.at[place].set(True, mode="drop"), tries.at[rows].max(attempt + 1), found
+
+    shapes = jax.eval_shape(
+        lambda: _lanes_of(keys[:lanes], jnp.zeros(lanes, jnp.int32), prior, steps)
+    )
+    empty = jax.tree.map(lambda leaf: jnp.zeros((batch, *leaf.shape[1:]), leaf.dtype), shapes)
+    state = (jnp.zeros(batch, bool), jnp.zeros(batch, jnp.int32), empty)
+    return jax.lax.while_loop(lambda state: ~jnp.all(state[0]), turn, state)[2]
+
+
+def _lanes_of(keys: PRNGKeyArray, tries: Array, prior: Prior, steps: int) -> Episode:
+    """Episodes of some keys, simulated side by side."""
+    nodes = sizes_of(prior)[0]
+    said = prior.time
+    shapes = scm_shapes(prior) | intervention_shapes(prior, nodes)
+    if said.continuous:
+        shapes |= {"observations": ()}
+
+    def plan(key: PRNGKeyArray) -> tuple:
+        numbers = draw_numbers(key, shapes)
+        scm = scm_of(numbers, prior)
+        times = jnp.arange(steps, dtype=jnp.float32)
+        if said.continuous:
+            times = observation_times(numbers, _gap_shares(key, steps), prior)
+        free = jnp.zeros(steps, jnp.float32)
+        if prior.intervention.kinds.get("varying") and prior.intervention.shapes.get("free"):
+            free = free_normals(key, steps)
+        intervention = draw_intervention(numbers, free, scm, prior, times)
+        return scm, intervention, times, numbers["value"], numbers["pick"], numbers["query"]
+
+    planned = jax.vmap(plan)(keys)
+    scm, intervention, times, value, pick, query = jax.tree.map(
+        lambda leaf: jnp.moveaxis(leaf, 0, -1), planned
+    )
+    run = _runner(keys, scm, times, prior, steps)
+    if set(prior.intervention.values) != {"prior"}:
+        # values depend on the factual run; all arms are run again, so that they are one program
+        factual = run(intervention)[:, :, 0]
+        intervention = guarded(intervention, factual, normal_of(value), pick)
+    found = run(intervention)
+    limit = prior.stability.limit
+    finite = jnp.all(jnp.abs(found) <= limit, axis=(0, 1, 2))  # false for what is not a number
+    asked = _query(found, intervention, scm, query, prior)
+    found = jnp.moveaxis(found, -1, 0)
+    leading = functools.partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
+    return Episode(
+        planned[0], leading(intervention), planned[2],
+        found[:, :, :, 0], found[:, :, :, 1], found[:, :, :, 2],
+        leading(asked), tries, finite,
+    )  # fmt: skip
+
+
+def _gap_shares(key: PRNGKeyArray, steps: int) -> Array:
+    low = jnp.asarray(np.arange(steps, dtype=np.uint32))
+    words = random_words(key, jnp.full(steps, _GAPS, jnp.uint32), low)
+    return (words >> jnp.uint32(8)).astype(jnp.float32) * np.float32(2.0**-24)
+
+
+def _runner(
+    keys: PRNGKeyArray, scm: SCM, times: Array, prior: Prior, steps: int
+) -> Callable[[Intervention], Array]:
+    """A function from interventions, lanes last, to the values of all arms [T, N, A, B]."""
+    nodes, said = scm.scale.shape[0], prior.time
+    total = steps * said.substeps if said.continuous else steps + said.burn_in
+    words = jax.vmap(lambda key: noise_words(key, total, nodes), out_axes=-1)(keys)
+    if said.continuous:
+        noise = jnp.stack(normals_of_words(words), axis=2)
+        return lambda given: paths(scm, noise, times, given, _RUNS, _ACTS)
+    noise = jnp.stack(noise_of(words, scm.noise[None], scm.scale[None]), axis=2)
+    regime = jnp.zeros((total, 2, 1), jnp.float32)
+    if scm.transition.shape[0] > 1:
+        shares = jax.vmap(lambda key: regime_shares(key, total), out_axes=-1)(keys)
+        regime = jnp.moveaxis(shares, 0, 1)
+    return lambda given: trajectories(scm, noise, regime, given, _RUNS, _ACTS)[said.burn_in :]
+
+
+def _query(found: Array, intervention: Intervention, scm: SCM, rank: Array, prior: Prior) -> Query:
+    """Steps by the prior's offsets; a visible node that moved at one of them, if any did.
+
+    A structure asks for its outcome, which the intervention may not reach: that is the structure's
+    point. Lanes last.
+    """
+    steps, nodes = found.shape[:2]
+    since = {
+        "onset": intervention.onset,
+        "window": intervention.onset + intervention.length - 1,
+        "end": jnp.full_like(intervention.onset, steps - 1),
+    }
+    assert set(since) == set(SINCE)
+    extra = structures()[prior.structure].offset if prior.graph == "structure" else 0
+    sign = -1 if prior.query.since == "end" else 1
+    asked = jnp.stack(
+        [
+            jnp.clip(since[prior.query.since] + sign * (offset + extra), 0, steps - 1)
+            for offset in prior.query.offsets
+        ]
+    )  # [Q, B]
+    if prior.graph == "structure":
+        outcome = structures()[prior.structure].names().index("Y")
+        return Query(jnp.full_like(intervention.onset, outcome), asked)
+    step = jnp.asarray(np.arange(steps, dtype=np.int32))[:, None]
+    at = jnp.any(step[None] == asked[:, None], axis=0)  # [T, B]
+    moved = jnp.any((found[:, :, 2] != found[:, :, 0]) & at[:, None], axis=0)  # [N, B]
+    place = jnp.asarray(np.arange(nodes, dtype=np.int32))[:, None]
+    free = (place != intervention.targets[0]) & (place != intervention.targets[1])
+    seen = scm.node & ~scm.latent & free
+    # the lowest number wins: first nodes that moved, then other visible ones
+    order = jnp.where(seen & moved, rank, jnp.where(seen, rank + 1.0, rank + 2.0))
+    return Query(jnp.argmin(order, axis=0).astype(jnp.int32), asked)

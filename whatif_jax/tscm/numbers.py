@@ -1,0 +1,53 @@
+"""The random numbers of one world, drawn in one call, each named by what it decides.
+
+A number depends on the key, its name and its own place alone, so that larger buckets change none of
+the others.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Array, PRNGKeyArray
+from ..tasks.keys import uniform_shares
+
+__all__ = ["Numbers", "draw_numbers", "normal_of"]
+
+Numbers = dict[str, Array]
+
+_NAMES = (
+    "nodes", "lags", "edge", "row", "hidden", "hide", "rank", "number", "outcome", "first_parent",
+    "first_child", "now", "lagged", "weight", "bias", "mechanism", "sd", "noise", "stay", "move",
+    "kind", "shape", "target", "second", "two", "onset", "length", "value", "mode", "pick", "query",
+    "decay", "diffusion", "observations",
+)  # fmt: skip
+_KIND = {name: number + 16 for number, name in enumerate(_NAMES)}
+"""Kinds below 16 are those of numbers of each step: `noise.py`."""
+_WIDTH = 64  # places along an axis lie that far apart
+
+
+def draw_numbers(key: PRNGKeyArray, shapes: dict[str, tuple[int, ...]]) -> Numbers:
+    """Numbers by name, uniform in [0, 1), in the shapes asked for; threefry2x32 key."""
+    high, low = [], []
+    for name, shape in shapes.items():
+        index = np.zeros(shape, np.uint32)
+        for axis, size in enumerate(shape):
+            along = np.arange(size, dtype=np.uint32).reshape(
+                [-1 if other == axis else 1 for other in range(len(shape))]
+            )
+            index = index * np.uint32(_WIDTH) + along
+        low.append(index.ravel())
+        high.append(np.full(index.size, _KIND[name], np.uint32))
+    flat = uniform_shares(key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low)))
+    found, at = {}, 0
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        found[name] = flat[at : at + size].reshape(shape)
+        at += size
+    return found
+
+
+def normal_of(share: Array) -> Array:
+    """Standard normal numbers from uniform ones in [0, 1) of 23 bits; the largest is 5.2."""
+    centred = 2.0 * share - np.float32(1.0 - 2.0**-23)
+    return np.float32(np.sqrt(2.0)) * jax.lax.erf_inv(centred)
