@@ -100,8 +100,7 @@ class GainFit(eqx.Module):
     gain: Float[Array, "*batch F H"]  # of each form by itself
     offset: Float[Array, "*batch F H"]
     variance: Float[Array, "*batch H"]  # of the log of the response that the events leave open
-    steps: EventSteps  # that the forms were fitted to
-    past: Float[Array, "*batch S"]  # what all forms together make of them
+    past: Float[Array, "*batch S"]  # what all forms together make of the steps fitted to
 
 
 class Response(eqx.Module):
@@ -395,6 +394,6 @@ def fit_gain(
     variance = OPEN * jnp.sum(future_log_factors.T * open_, axis=0) + whole * future_share
     variance = variance * (1.0 - jnp.sum(near))
     fit = GainFit(
-        coefficients, error, form_weight, gains, offsets, variance, steps, form_weight @ expected
+        coefficients, error, form_weight, gains, offsets, variance, form_weight @ expected
     )
     return fit, Response(form_weight @ gains, form_weight @ offsets)

@@ -8,13 +8,14 @@ import dataclasses
 import functools
 import warnings
 from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from .._types import Array, Bool, Int, PRNGKeyArray
 from ..catalog import builtin_systems
@@ -22,21 +23,49 @@ from .draw import ATTEMPTS
 from .forked import refuse_forked
 from .spec import Bucket, TaskSpec, is_whole
 from .stream_config import Choices, StreamConfig
-from .stream_fields import check_step, halves_of, iterate_ahead
+from .stream_fields import check_step, halves_of, iterate_ahead, rows_by_device
 from .stream_rows import DRAWN_TOGETHER, count_draws, draw_rows
 from .systems import Systems
 from .task import Task, realize
 
-__all__ = ["StreamBatch", "StreamError", "TaskStream"]
+__all__ = ["StreamBatch", "StreamError", "TaskStream", "failed_rows", "refuse_failed"]
 
 
 LOST = 0.01  # share of draws lost to overflow from which a stream says so
 ENOUGH_DRAWS = 256
 MOST_DRAWS = 2**24  # of `acceptance`
+FAILED = (
+    f"failed verification in {ATTEMPTS} draws each; expected targets, event lengths and numbers of "
+    f"events that verification accepts more often"
+)
 
 
 class StreamError(RuntimeError):
     """No draw of a row passed verification."""
+
+
+class Batch(Protocol):
+    """What streams have in common of their batches."""
+
+    @property
+    def verified(self) -> Array:
+        """Whether each row may be trained on, bool [B]."""
+
+
+Made = TypeVar("Made", bound=Batch)
+
+
+def failed_rows(batch: Batch) -> Array:
+    """How many rows of a batch are not verified."""
+    return jnp.sum(~batch.verified)
+
+
+def refuse_failed(batch: Made, failed: Array, why: str) -> Made:
+    """The batch, or StreamError where `failed` of its rows are, for which `why` has words."""
+    count = int(jax.device_get(failed))
+    if count:
+        raise StreamError(f"{count} of {len(batch.verified)} rows {why}")
+    return batch
 
 
 class StreamBatch(eqx.Module):
@@ -190,17 +219,7 @@ class TaskStream(StreamConfig):
     def check(self, batch: StreamBatch) -> StreamBatch:
         """Return the batch, or raise StreamError if a row is not verified. Waits for the device."""
         refuse_forked()
-        return self._checked(batch, jnp.sum(~batch.verified))
-
-    def _checked(self, batch: StreamBatch, failed_rows: Array) -> StreamBatch:
-        failed = int(jax.device_get(failed_rows))
-        if failed:
-            raise StreamError(
-                f"{failed} of {self.batch_size} rows failed verification "
-                f"in {ATTEMPTS} draws each; expected targets, event lengths and numbers of events "
-                f"that verification accepts more often"
-            )
-        return batch
+        return refuse_failed(batch, failed_rows(batch), FAILED)
 
     def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[StreamBatch]:
         """Batches from step `start` on; keeps one step in flight on the device.
@@ -215,7 +234,7 @@ class TaskStream(StreamConfig):
 
         def checked(batch: StreamBatch, sums: tuple[Array, Array, Array]) -> StreamBatch:
             failed, redraws, overflows = sums
-            return watch.of(self._checked(batch, failed), redraws, overflows)
+            return watch.of(refuse_failed(batch, failed, FAILED), redraws, overflows)
 
         return iterate_ahead(self.batch_at, _sums_of, checked, start, stop)
 
@@ -260,7 +279,7 @@ class TaskStream(StreamConfig):
 @jax.jit
 def _sums_of(batch: StreamBatch) -> tuple[Array, Array, Array]:
     """Rows that failed, and draws that were repeated, and that were not finite."""
-    return jnp.sum(~batch.verified), jnp.sum(batch.redraws), jnp.sum(batch.overflows)
+    return failed_rows(batch), jnp.sum(batch.redraws), jnp.sum(batch.overflows)
 
 
 class _Overflows:
@@ -305,15 +324,7 @@ def _make_batch(
     factor_range: tuple[float, float] | None,
     sharding: NamedSharding | None,
 ) -> StreamBatch:
-    def rows_of(
-        root: PRNGKeyArray,
-        halves: Array,
-        rows: Array,
-        choices: Choices,
-        systems: Systems,
-    ) -> StreamBatch:
-        step_key = jax.random.fold_in(jax.random.fold_in(root, halves[0]), halves[1])
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows)
+    def made(keys: PRNGKeyArray, choices: Choices, systems: Systems) -> StreamBatch:
         drawn = draw_rows(keys, choices, systems, bucket, factor_range)
         return StreamBatch(
             task=jax.vmap(realize, in_axes=(0, None))(drawn.specs, systems),
@@ -323,15 +334,4 @@ def _make_batch(
             overflows=drawn.overflows,
         )
 
-    if sharding is None:
-        return rows_of(root, halves, rows, choices, systems)
-    # Each device loops over its own rows: partitioned automatically, the loop would wait for the
-    # slowest row of all devices at every attempt.
-    axis, whole = sharding.spec, PartitionSpec()
-    return jax.shard_map(
-        rows_of,
-        mesh=sharding.mesh,
-        in_specs=(whole, whole, axis, whole, whole),
-        out_specs=axis,
-        check_vma=False,
-    )(root, halves, rows, choices, systems)
+    return rows_by_device(made, root, halves, rows, sharding, choices, systems)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from .._types import Array, PRNGKeyArray
 from .keys import as_threefry, is_key, root_key
@@ -24,6 +24,7 @@ __all__ = [
     "checked_probability",
     "halves_of",
     "iterate_ahead",
+    "rows_by_device",
     "whole_numbers",
 ]
 
@@ -137,3 +138,42 @@ def iterate_ahead(
         ahead = made
     if ahead is not None:
         yield checked(*ahead)
+
+
+def rows_by_device(
+    make: Callable[..., Batch],
+    root: PRNGKeyArray,
+    halves: Array,
+    rows: Array,
+    sharding: NamedSharding | None,
+    *given: Any,
+) -> Batch:
+    """The rows of one step, each a function of its own key; inside a compiled function.
+
+    Each device makes its own rows: partitioned automatically, a loop would wait for the slowest row
+    of all devices.
+
+    Args:
+        make: of keys [rows] and `given`, a batch whose arrays all have the rows as leading axis.
+        root: key of the stream.
+        halves: of the step (`halves_of`).
+        rows: their numbers, uint32.
+        sharding: of the rows over devices; None for one device.
+        given: what every row needs whole.
+    """
+
+    def of_rows(root: PRNGKeyArray, halves: Array, rows: Array, *given: Any) -> Batch:
+        step_key = jax.random.fold_in(jax.random.fold_in(root, halves[0]), halves[1])
+        return make(jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows), *given)
+
+    if sharding is None:
+        return of_rows(root, halves, rows, *given)
+    axis, whole = sharding.spec, PartitionSpec()
+    found: Batch = jax.shard_map(
+        of_rows,
+        mesh=sharding.mesh,
+        in_specs=(whole, whole, axis, *[whole] * len(given)),
+        out_specs=axis,
+        check_vma=False,
+    )(root, halves, rows, *given)
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._types import Array, PRNGKeyArray
 from ..tasks.keys import uniform_shares
+from ..tasks.named_numbers import by_name, counters_of
 
 __all__ = ["Numbers", "draw_numbers", "normal_of"]
 
@@ -28,23 +29,8 @@ _WIDTH = 64  # places along an axis lie that far apart
 
 def draw_numbers(key: PRNGKeyArray, shapes: dict[str, tuple[int, ...]]) -> Numbers:
     """Numbers by name, uniform in [0, 1), in the shapes asked for; threefry2x32 key."""
-    high, low = [], []
-    for name, shape in shapes.items():
-        index = np.zeros(shape, np.uint32)
-        for axis, size in enumerate(shape):
-            along = np.arange(size, dtype=np.uint32).reshape(
-                [-1 if other == axis else 1 for other in range(len(shape))]
-            )
-            index = index * np.uint32(_WIDTH) + along
-        low.append(index.ravel())
-        high.append(np.full(index.size, _KIND[name], np.uint32))
-    flat = uniform_shares(key, jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low)))
-    found, at = {}, 0
-    for name, shape in shapes.items():
-        size = int(np.prod(shape))
-        found[name] = flat[at : at + size].reshape(shape)
-        at += size
-    return found
+    high, low = counters_of(shapes, _KIND, _WIDTH)
+    return by_name(uniform_shares(key, jnp.asarray(high), jnp.asarray(low)), shapes)
 
 
 def normal_of(share: Array) -> Array:

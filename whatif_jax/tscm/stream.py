@@ -12,21 +12,32 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from .._types import Array, Bool, PRNGKeyArray
 from ..tasks.forked import refuse_forked
 from ..tasks.spec import is_whole
-from ..tasks.stream import StreamError
-from ..tasks.stream_fields import as_key, check_batch, check_step, halves_of, iterate_ahead
+from ..tasks.stream import failed_rows, refuse_failed
+from ..tasks.stream_fields import (
+    as_key,
+    check_batch,
+    check_step,
+    halves_of,
+    iterate_ahead,
+    rows_by_device,
+)
 from ..tasks.stream_weights import bucket_turns, checked_bucket_weights
 from .episode import Episode, sample_episodes
 from .graphs import sizes_of
 from .prior import Prior, contents_of, load_prior, mixture_of
 
 __all__ = ["EpisodeBatch", "EpisodeStream"]
+
+FAILED = (
+    "left the limit at every attempt; expected a prior of smaller weights, or a spectral radius "
+    "below 1"
+)
 
 
 class EpisodeBatch(eqx.Module):
@@ -130,16 +141,7 @@ class EpisodeStream:
     def check(self, batch: EpisodeBatch) -> EpisodeBatch:
         """Return the batch, or raise StreamError if a row left the limit. Waits for the device."""
         refuse_forked()
-        return self._checked(batch, _failed(batch))
-
-    def _checked(self, batch: EpisodeBatch, failed_rows: Array) -> EpisodeBatch:
-        failed = int(jax.device_get(failed_rows))
-        if failed:
-            raise StreamError(
-                f"{failed} of {self.batch_size} rows left the limit at every attempt; expected a "
-                f"prior of smaller weights, or a spectral radius below 1"
-            )
-        return batch
+        return refuse_failed(batch, failed_rows(batch), FAILED)
 
     def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[EpisodeBatch]:
         """Batches from step `start` on; keeps one step in flight on the device.
@@ -148,15 +150,12 @@ class EpisodeStream:
             StreamError: a row left the limit at every attempt.
             ValueError: a step that is none.
         """
-        return iterate_ahead(self.batch_at, _failed, self._checked, start, stop)
+        return iterate_ahead(
+            self.batch_at, failed_rows, functools.partial(refuse_failed, why=FAILED), start, stop
+        )
 
     def __iter__(self) -> Iterator[EpisodeBatch]:
         return self.iterate()
-
-
-def _failed(batch: EpisodeBatch) -> Array:
-    """How many rows left the limit at every attempt."""
-    return jnp.sum(~batch.verified)
 
 
 @functools.partial(jax.jit, static_argnames=("prior", "steps", "sharding"))
@@ -168,19 +167,8 @@ def _make_batch(
     steps: int,
     sharding: NamedSharding | None,
 ) -> EpisodeBatch:
-    def rows_of(root: PRNGKeyArray, halves: Array, rows: Array) -> EpisodeBatch:
-        step_key = jax.random.fold_in(jax.random.fold_in(root, halves[0]), halves[1])
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows)
+    def made(keys: PRNGKeyArray) -> EpisodeBatch:
         episode = sample_episodes(keys=keys, prior=prior, steps=steps)
         return EpisodeBatch(episode, episode.finite)
 
-    if sharding is None:
-        return rows_of(root, halves, rows)
-    axis, whole = sharding.spec, PartitionSpec()
-    return jax.shard_map(
-        rows_of,
-        mesh=sharding.mesh,
-        in_specs=(whole, whole, axis),
-        out_specs=axis,
-        check_vma=False,
-    )(root, halves, rows)
+    return rows_by_device(made, root, halves, rows, sharding)

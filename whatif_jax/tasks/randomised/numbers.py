@@ -12,6 +12,7 @@ import numpy as np
 from ..._types import Array, BoolScalar, PRNGKeyArray
 from ..._xla import apart
 from ..keys import uniform_shares
+from ..named_numbers import by_name, counters_of
 
 __all__ = ["Numbers", "between", "chosen", "draw_numbers", "log_between"]
 
@@ -55,25 +56,9 @@ def shapes_of(k: int, events: int) -> dict[str, tuple[int, ...]]:
 def draw_numbers(key: PRNGKeyArray, k: int, events: int, true: BoolScalar) -> Numbers:
     """All numbers of one task by name, uniform in [0, 1); threefry2x32 key, `true` for `apart`."""
     shapes = shapes_of(k, events)
-    high, low = [], []
-    for name, shape in shapes.items():
-        # counters by place in a fixed width, not in the arrays' own
-        index = np.zeros(shape, np.uint32)
-        for axis, size in enumerate(shape):
-            along = np.arange(size, dtype=np.uint32).reshape(
-                [-1 if other == axis else 1 for other in range(len(shape))]
-            )
-            index = index * np.uint32(MOST) + along
-        low.append(index.ravel())
-        high.append(np.full(index.size, _KIND[name], np.uint32))
-    counters = jnp.asarray(np.concatenate(high)), jnp.asarray(np.concatenate(low))
-    flat = apart(true, lambda: uniform_shares(key, *counters))
-    found, at = {}, 0
-    for name, shape in shapes.items():
-        size = int(np.prod(shape))
-        found[name] = flat[at : at + size].reshape(shape)
-        at += size
-    return found
+    # counters by place in a fixed width, not in the arrays' own
+    counters = [jnp.asarray(word) for word in counters_of(shapes, _KIND, MOST)]
+    return by_name(apart(true, lambda: uniform_shares(key, *counters)), shapes)
 
 
 def between(share: Array, ends: tuple[float, float]) -> Array:

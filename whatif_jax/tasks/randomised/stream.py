@@ -12,13 +12,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from ..._types import Array, Bool, PRNGKeyArray
 from ..forked import refuse_forked
-from ..stream import StreamError
+from ..stream import failed_rows, refuse_failed
 from ..stream_fields import (
     as_key,
     check_batch,
@@ -27,6 +26,7 @@ from ..stream_fields import (
     checked_probability,
     halves_of,
     iterate_ahead,
+    rows_by_device,
     whole_numbers,
 )
 from ..stream_weights import bucket_turns, checked_bucket_weights
@@ -38,6 +38,8 @@ from .prior import MOST_COVARIATES, Prior, contents_of, load_prior
 from .training_series import TrainingSeries
 
 __all__ = ["RandomisedBatch", "RandomisedStream"]
+
+FAILED = "are not finite in float32; expected a prior of smaller ranges"
 
 
 class RandomisedBatch(eqx.Module):
@@ -221,16 +223,7 @@ class RandomisedStream:
     def check(self, batch: RandomisedBatch) -> RandomisedBatch:
         """Return the batch, or raise StreamError if a row is not finite. Waits for the device."""
         refuse_forked()
-        return self._checked(batch, _failed(batch))
-
-    def _checked(self, batch: RandomisedBatch, failed_rows: Array) -> RandomisedBatch:
-        failed = int(jax.device_get(failed_rows))
-        if failed:
-            raise StreamError(
-                f"{failed} of {self.batch_size} rows are not finite in float32; expected a prior "
-                f"of smaller ranges"
-            )
-        return batch
+        return refuse_failed(batch, failed_rows(batch), FAILED)
 
     def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[RandomisedBatch]:
         """Batches from step `start` on; keeps one step in flight on the device.
@@ -239,15 +232,12 @@ class RandomisedStream:
             StreamError: a row is not finite.
             ValueError: a step that is none.
         """
-        return iterate_ahead(self.batch_at, _failed, self._checked, start, stop)
+        return iterate_ahead(
+            self.batch_at, failed_rows, functools.partial(refuse_failed, why=FAILED), start, stop
+        )
 
     def __iter__(self) -> Iterator[RandomisedBatch]:
         return self.iterate()
-
-
-def _failed(batch: RandomisedBatch) -> Array:
-    """How many rows are not finite."""
-    return jnp.sum(~batch.verified)
 
 
 def _checked_cases(shares: object) -> dict[str, float]:
@@ -275,25 +265,8 @@ def _make_batch(
     prior: Prior,
     sharding: NamedSharding | None,
 ) -> RandomisedBatch:
-    def rows_of(
-        root: PRNGKeyArray,
-        halves: Array,
-        rows: Array,
-        choices: Choices,
-        pool: SeriesPool | None,
-    ) -> RandomisedBatch:
-        step_key = jax.random.fold_in(jax.random.fold_in(root, halves[0]), halves[1])
-        keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(step_key, rows)
-        made = jax.vmap(lambda key: make_task(key, choices, pool, *bucket, covariates, prior))(keys)
-        return RandomisedBatch(made.task, made.drawn, made.hard_cases, made.finite)
+    def made(keys: PRNGKeyArray, choices: Choices, pool: SeriesPool | None) -> RandomisedBatch:
+        each = jax.vmap(lambda key: make_task(key, choices, pool, *bucket, covariates, prior))(keys)
+        return RandomisedBatch(each.task, each.drawn, each.hard_cases, each.finite)
 
-    if sharding is None:
-        return rows_of(root, halves, rows, choices, pool)
-    axis, whole = sharding.spec, PartitionSpec()
-    return jax.shard_map(
-        rows_of,
-        mesh=sharding.mesh,
-        in_specs=(whole, whole, axis, whole, whole),
-        out_specs=axis,
-        check_vma=False,
-    )(root, halves, rows, choices, pool)
+    return rows_by_device(made, root, halves, rows, sharding, choices, pool)

@@ -21,6 +21,7 @@ import numpy as np
 from ..._types import Array, Bool, BoolScalar, Float, FloatScalar, IntScalar, PRNGKeyArray
 from ..._xla import apart_anywhere
 from ..keys import as_threefry, uniform_shares
+from ..named_numbers import by_name, counters_of
 from .components import (
     decaying_sum,
     normal_pair,
@@ -109,15 +110,10 @@ def synthetic_series(
 
 def _numbers(key: PRNGKeyArray) -> dict[str, Array]:
     """Uniform numbers of a series by kind."""
-    counts = list(_COUNTS.values())
-    high = np.repeat(np.arange(len(counts)), counts).astype(np.uint32)
-    low = np.concatenate([np.arange(count) for count in counts]).astype(np.uint32)
-    flat = uniform_shares(key, jnp.asarray(high), jnp.asarray(low))
-    ends = np.cumsum(counts)
-    return {
-        name: flat[end - count : end]
-        for (name, count), end in zip(_COUNTS.items(), ends.tolist(), strict=True)
-    }
+    shapes = {name: (count,) for name, count in _COUNTS.items()}
+    kinds = {name: number for number, name in enumerate(_COUNTS)}
+    high, low = counters_of(shapes, kinds, 1)
+    return by_name(uniform_shares(key, jnp.asarray(high), jnp.asarray(low)), shapes)
 
 
 def _within(share: Array, ends: Array) -> Array:
