@@ -7,7 +7,7 @@ References:
 import dataclasses
 import functools
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -26,6 +26,7 @@ from ..tasks.spec import is_whole
 from .episode import Episode, sample_episodes
 from .names import VALUES
 from .prior import Prior, load_prior
+from .workers import made_in_order, workers
 
 __all__ = ["EpisodePart", "EpisodeSuite", "episode_suites", "load_episode_suite"]
 
@@ -136,8 +137,8 @@ class EpisodeSuite:
     ) -> Iterator[tuple[EpisodePart, Int[np.ndarray, " B"], Episode]]:
         """Part, numbers and episodes of every batch, part by part, one program a part.
 
-        The last batch of a part is made as long as the others and cut. One batch is made while the
-        one before it is used.
+        The last batch of a part is made as long as the others and cut. Batches are made ahead of
+        their use, on a CPU one a core at once.
 
         Args:
             batch_size: episodes made at once.
@@ -155,19 +156,18 @@ class EpisodeSuite:
     def _ahead(
         self, chosen: np.ndarray, batch_size: int
     ) -> Iterator[tuple[EpisodePart, np.ndarray, Episode]]:
-        before = None
+        said: list[tuple[EpisodePart, np.ndarray]] = []
+        groups: list[list[Callable[[], Episode]]] = []
         for part in self.parts:
             inside = (chosen >= part.first) & (chosen < part.first + part.episodes)
             own = chosen[inside]
             rows = min(batch_size, part.episodes)  # of a program, however few are asked for
-            for start in range(0, len(own), rows):
-                some = own[start : start + rows]
-                made = part, some, self._made(part, some, rows)
-                if before is not None:
-                    yield before
-                before = made
-        if before is not None:
-            yield before
+            some = [own[start : start + rows] for start in range(0, len(own), rows)]
+            said += [(part, numbers) for numbers in some]
+            groups.append([functools.partial(self._made, part, numbers, rows) for numbers in some])
+        made = made_in_order(groups, workers())
+        for (part, numbers), episode in zip(said, made, strict=True):
+            yield part, numbers, episode
 
     def _made(self, part: EpisodePart, numbers: np.ndarray, rows: int) -> Episode:
         refuse_forked()
