@@ -91,11 +91,11 @@ def _weights(numbers: Numbers, edges: Bool[Array, "R K N N"], prior: Prior) -> A
     weights = normal_of(numbers["weight"]) * prior.weights.scale
     own = jnp.asarray(np.eye(edges.shape[-1], dtype=bool))
     if prior.self_weights == "persistent":
-        weights = jnp.where(own, jnp.abs(weights), weights)
+        weights = jnp.where(own[None, None], jnp.abs(weights), weights)
     if prior.self_weights == "oscillating":
         lag = np.arange(edges.shape[1])
         second = jnp.asarray(((lag > 0) & (lag % 2 == 0))[:, None, None])
-        weights = jnp.where(own & second, -jnp.abs(weights), weights)
+        weights = jnp.where(own[None, None] & second[None], -jnp.abs(weights), weights)
     weights = jnp.where(edges, weights, 0.0)
     if prior.stability.unit_rows:
         weights = unit_rows(weights)
