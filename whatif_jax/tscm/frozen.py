@@ -8,6 +8,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 from collections.abc import Mapping
 from importlib.resources import files
@@ -22,6 +23,7 @@ from .episode import Episode
 __all__ = ["FROZEN_FILE", "FrozenValues", "frozen_values", "platform_name"]
 
 FROZEN_FILE = "suites.json"
+_WIDE = ("avx", "fma", "amx")
 
 
 class FrozenValues:
@@ -65,12 +67,21 @@ def frozen_values() -> Mapping[str, Mapping[str, Any]]:
 
 
 def platform_name() -> str:
-    """What decides the last bits of values: device, processor, compiler."""
-    kind = jax.devices()[0].device_kind
+    """What decides the last bits of values: device, its instructions, compiler and its flags."""
+    words = [jax.devices()[0].device_kind]
     if jax.default_backend() == "cpu":
-        kind = platform.processor() or platform.machine()
-        described = Path("/proc/cpuinfo")
-        lines = described.read_text("utf-8").splitlines() if described.is_file() else []
-        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        kind = f"{platform.machine()} {named[0]}" if named else kind
-    return f"{kind}, jaxlib {importlib.metadata.version('jaxlib')}"
+        words = [platform.machine(), *_processor()]
+    words += [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "isa" in flag]
+    return f"{' '.join(words)}, jaxlib {importlib.metadata.version('jaxlib')}"
+
+
+def _processor() -> list[str]:
+    """Name and vector instructions, where Linux tells them."""
+    described = Path("/proc/cpuinfo")
+    text = described.read_text("utf-8") if described.is_file() else ""
+    facts = {
+        name.strip(): value.strip()
+        for name, _, value in (line.partition(":") for line in text.splitlines())
+    }
+    wide = [word for word in facts.get("flags", "").split() if word.startswith(_WIDE)]
+    return [facts.get("model name", platform.processor()), *sorted(wide)]
