@@ -1,9 +1,9 @@
 """Batches side by side on the cores of a CPU, handed on in their order.
 
-XLA runs one program of small loops on one core, and so does a program that is sharded over virtual
-devices of a CPU once the shards wait for one another. Batches are independent, and calls of
-compiled functions do not hold Python's lock, so that one thread a core keeps all of them busy
-without a flag of XLA's. The values are those of one thread: programs and keys are the same.
+XLA runs one program of small loops on one core. Batches are independent, and calls of compiled
+functions do not hold Python's lock, so that one thread a core keeps all of them busy. Rows sharded
+over virtual devices of the CPU would as well, but need a flag of XLA's before it starts, and wait
+for the slower half of every batch. The values are those of one thread, as programs and keys are.
 """
 
 import os
