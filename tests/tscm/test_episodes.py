@@ -16,7 +16,7 @@ from whatif_jax.tscm import (
     structures,
     summary_graph,
 )
-from whatif_jax.tscm.episode import _episodes
+from whatif_jax.tscm.episode import _episodes, _screen_steps
 from whatif_jax.tscm.intervention import guarded, intervene
 from whatif_jax.tscm.stream import _make_batch
 
@@ -187,11 +187,42 @@ def test_every_named_prior_loads_and_structures_are_acyclic():
         (lambda: EpisodeStream(0, 4, [], steps=50), "expected at least one"),
         (lambda: sample_episode(key=3), "key: 3; expected a JAX key"),
         (lambda: sample_episode(key=root_key(0), steps=10**6), "steps: 1000000"),
+        (lambda: sample_episode(key=root_key(0), steps=True), "steps: True"),
+        (
+            lambda: sample_episode(
+                key=root_key(0), prior=load_prior("continuous", {"time": {"substeps": 2**20}})
+            ),
+            "steps: 200 and burn-in or sub-steps, .*; expected at most 8388608",
+        ),
+        (lambda: sample_episodes(keys=root_key(0)), "keys: .*; expected an array of JAX keys"),
+        (lambda: sample_episodes(keys=np.zeros((4, 2), np.uint32)), "keys: .*; expected an array"),
+        (lambda: sample_episodes(keys=keys_of(2), lanes=-1), "lanes: -1; expected an integer"),
+        (lambda: sample_episodes(keys=keys_of(2), lanes=2.5), "lanes: 2.5"),
+        (lambda: load_prior("diverse", 5), "changes: 5; expected a table"),
+        # runs are clipped at 1000, which would pass
+        (lambda: load_prior("diverse", {"stability": {"limit": 1000.0}}), "limit: .* below 1000"),
+        (lambda: load_prior("diverse", {"stability": {"attempts": 2**30}}), "attempts: .* 65536"),
     ],
 )
 def test_what_is_not_usable_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_keys_of_every_implementation_are_taken():
+    keys = jax.random.split(jax.random.key(0, impl="rbg"), 4)
+
+    def drawn():
+        return sample_episodes(keys=keys, prior="bi_variate", steps=STEPS)
+
+    assert jax.eval_shape(drawn).factual.shape == (4, STEPS, 2)
+
+
+def test_worlds_in_continuous_time_are_not_screened_by_discrete_runs():
+    for graph in ("random", "chain"):
+        prior = load_prior("continuous", {"graph": graph, "nodes": [3, 5]})
+        assert _screen_steps(prior, 200) == 0
+    assert _screen_steps(load_prior("diverse"), 200) == 50
 
 
 def test_one_program_serves_all_keys(episodes):

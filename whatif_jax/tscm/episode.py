@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Bool, BoolScalar, Float, Int, IntScalar, PRNGKeyArray
-from ..tasks.keys import as_threefry, check_key, random_words
+from ..tasks.keys import PRNG, as_threefry, check_key, is_key, random_words
+from ..tasks.spec import is_whole
 from .continuous import observation_times, paths
 from .graphs import sizes_of
 from .intervention import (
@@ -26,11 +27,11 @@ from .intervention import (
     no_intervention,
 )
 from .names import SINCE
-from .noise import free_normals, noise_of, noise_words, normals_of_words, regime_shares
+from .noise import MOST_STEPS, free_normals, noise_of, noise_words, normals_of_words, regime_shares
 from .numbers import draw_numbers, normal_of
 from .prior import Prior, load_prior, structures
 from .sample import scm_of, scm_shapes
-from .scm import SCM
+from .scm import SCM, descendants, summary_graph
 from .simulate import trajectories
 
 __all__ = ["Episode", "Query", "sample_episode", "sample_episodes"]
@@ -97,19 +98,30 @@ def sample_episodes(
     """Episodes of many keys; every array has a leading axis B. Faster than vmap of one.
 
     Args:
-        keys: threefry2x32 keys, one an episode.
+        keys: JAX keys of any implementation, one an episode.
         prior: as for `sample_episode`.
         steps: of the series.
         lanes: episodes simulated side by side; 0: 128 on a CPU, 64 of large worlds, all
             of them elsewhere.
 
     Raises:
-        ValueError: as for `sample_episode`.
+        ValueError: as for `sample_episode`, or lanes that are no number.
     """
+    if not is_key(keys) or keys.ndim != 1:
+        said = f"keys of shape {keys.shape}" if is_key(keys) else type(keys).__name__
+        raise ValueError(f"keys: {said}; expected an array of JAX keys, one an episode")
+    if not is_whole(lanes) or lanes < 0:
+        raise ValueError(f"lanes: {lanes!r}; expected an integer >= 0")
+    keys = keys if jax.random.key_impl(keys) == PRNG else jax.vmap(as_threefry)(keys)
     prior = load_prior(prior)
     least = 2 * prior.intervention.shortest
-    if not isinstance(steps, int | np.integer) or not least < steps <= 2**16:
+    if not is_whole(steps) or not least < steps <= 2**16:
         raise ValueError(f"steps: {steps!r}; expected {least + 1} to {2**16}")
+    total = steps * prior.time.substeps if prior.time.continuous else steps + prior.time.burn_in
+    if total > MOST_STEPS:
+        raise ValueError(
+            f"steps: {steps} and burn-in or sub-steps, {total}; expected at most {MOST_STEPS}"
+        )
     if not lanes:
         lanes = _LANES_OF_LARGE if sizes_of(prior)[0] >= _LARGE else _LANES
         lanes = lanes if jax.default_backend() == "cpu" else keys.shape[0]
@@ -203,7 +215,7 @@ def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episo
 
 def _screen_steps(prior: Prior, steps: int) -> int:
     """Steps of the series in the short run; 0: none, where few attempts fail or it saves little."""
-    if prior.graph == "structure" or steps < 3 * _SCREEN:
+    if prior.graph == "structure" or prior.time.continuous or steps < 3 * _SCREEN:
         return 0
     return _SCREEN
 
@@ -237,10 +249,11 @@ def _lanes_of(keys: PRNGKeyArray, tries: Array, prior: Prior, steps: int) -> Epi
         if prior.intervention.kinds.get("varying") and prior.intervention.shapes.get("free"):
             free = free_normals(key, steps)
         intervention = draw_intervention(numbers, free, scm, prior, times)
-        return scm, intervention, times, numbers["value"], numbers["pick"], numbers["query"]
+        value, pick, query = (numbers[name] for name in ("value", "pick", "query"))
+        return scm, intervention, times, value, pick, query, _below(scm, intervention)
 
     planned = jax.vmap(plan)(keys)
-    scm, intervention, times, value, pick, query = jax.tree.map(
+    scm, intervention, times, value, pick, query, below = jax.tree.map(
         lambda leaf: jnp.moveaxis(leaf, 0, -1), planned
     )
     run = _runner(keys, scm, times, prior, steps)
@@ -251,7 +264,7 @@ def _lanes_of(keys: PRNGKeyArray, tries: Array, prior: Prior, steps: int) -> Epi
     found = run(intervention)
     limit = prior.stability.limit
     finite = jnp.all(jnp.abs(found) <= limit, axis=(0, 1, 2))  # false for what is not a number
-    asked = _query(found, intervention, scm, query, prior)
+    asked = _query(found, intervention, scm, query, below, prior)
     found = jnp.moveaxis(found, -1, 0)
     leading = functools.partial(jax.tree.map, lambda leaf: jnp.moveaxis(leaf, -1, 0))
     return Episode(
@@ -295,8 +308,20 @@ def _noise_of_worlds(
     return jnp.stack(made[:runs], axis=2), regime
 
 
-def _query(found: Array, intervention: Intervention, scm: SCM, rank: Array, prior: Prior) -> Query:
+def _below(scm: SCM, intervention: Intervention) -> Bool[Array, " N"]:
+    """Descendants of the targets."""
+    graph = descendants(summary_graph(scm))
+    place = jnp.asarray(np.arange(graph.shape[0], dtype=np.int32))
+    hit = (place[:, None] == intervention.targets[None, :]).any(axis=1)
+    return jnp.any(graph & hit[None, :], axis=1)
+
+
+def _query(
+    found: Array, intervention: Intervention, scm: SCM, rank: Array, below: Array, prior: Prior
+) -> Query:
     """Steps by the prior's offsets; a visible node that moved at one of them, if any did.
+
+    Where none did, since an effect may end before the last step, one that could have.
 
     A structure asks for its outcome, which the intervention may not reach: that is the structure's
     point. Lanes last.
@@ -325,6 +350,6 @@ def _query(found: Array, intervention: Intervention, scm: SCM, rank: Array, prio
     place = jnp.asarray(np.arange(nodes, dtype=np.int32))[:, None]
     free = (place != intervention.targets[0]) & (place != intervention.targets[1])
     seen = scm.node & ~scm.latent & free
-    # the lowest number wins: first nodes that moved, then other visible ones
-    order = jnp.where(seen & moved, rank, jnp.where(seen, rank + 1.0, rank + 2.0))
+    # the lowest number wins: first nodes that moved, then those below a target
+    order = jnp.where(seen & moved, rank, jnp.where(seen & below, rank + 1.0, rank + 2.0))
     return Query(jnp.argmin(order, axis=0).astype(jnp.int32), asked)

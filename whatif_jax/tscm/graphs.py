@@ -47,12 +47,20 @@ def graph_shapes(prior: Prior) -> dict[str, tuple[int, ...]]:
     }  # fmt: skip
 
 
-def draw_graph(numbers: Numbers, prior: Prior) -> Graph:
-    """A graph from its numbers."""
+def draw_graph(numbers: Numbers, prior: Prior, regimes: Array) -> Graph:
+    """A graph from its numbers; regimes that the world does not have are without edges.
+
+    Args:
+        numbers: by name.
+        prior: of the world.
+        regimes: how many it has.
+    """
+    most = np.arange(sizes_of(prior)[2], dtype=np.int32)
+    real = (jnp.asarray(most) < regimes)[:, None, None, None]
     if prior.graph == "structure":
-        return _structure(prior)
-    nodes, _, regimes = sizes_of(prior)
-    low, high = prior.nodes
+        found = _structure(prior)
+        return found._replace(edges=found.edges & real)
+    nodes, low, high = sizes_of(prior)[0], *prior.nodes
     size = low + _whole(numbers["nodes"], high - low + 1)
     place = jnp.asarray(np.arange(nodes, dtype=np.int32))
     node = place < size
@@ -60,9 +68,10 @@ def draw_graph(numbers: Numbers, prior: Prior) -> Graph:
         now = (place[:, None] == place[None, :] + 1) & node[:, None]
         alone = (numbers["lagged"] < prior.edges.self_) & (node & (place > 0))[None, None]
         own = alone[..., None] & jnp.asarray(np.eye(nodes, dtype=bool))[None, None]
-        edges = jnp.concatenate([jnp.broadcast_to(now, (regimes, 1, nodes, nodes)), own], axis=1)
-        return Graph(edges, node, jnp.zeros(nodes, bool), size)
-    return _random(numbers, prior, size, node, place)
+        now = jnp.broadcast_to(now, (*most.shape, 1, nodes, nodes))
+        edges = jnp.concatenate([now, own], axis=1)
+        return Graph(edges & real, node, jnp.zeros(nodes, bool), size)
+    return _random(numbers, prior, size, node, place, real)
 
 
 def _whole(share: Array, count: int | Array) -> Array:
@@ -72,7 +81,9 @@ def _whole(share: Array, count: int | Array) -> Array:
     return jnp.minimum(found, most - 1)
 
 
-def _random(numbers: Numbers, prior: Prior, size: Array, node: Array, place: Array) -> Graph:
+def _random(
+    numbers: Numbers, prior: Prior, size: Array, node: Array, place: Array, has_regime: Array
+) -> Graph:
     nodes, lags, _ = sizes_of(prior)
     probability = _of_rank(numbers["edge"], prior.edges.beta[0])  # a beta number: [R]
     count = size.astype(jnp.float32)
@@ -89,7 +100,7 @@ def _random(numbers: Numbers, prior: Prior, size: Array, node: Array, place: Arr
     has = jnp.asarray(np.arange(1, lags + 1, dtype=np.int32)) <= most
     chance = probability[:, None] * jnp.asarray(decays, jnp.float32)[None, :]
     lagged = numbers["lagged"] < jnp.where(has, chance, 0.0)[:, :, None, None]
-    edges = jnp.concatenate([now[:, None], lagged & real[None, None]], axis=1)
+    edges = jnp.concatenate([now[:, None], lagged & real[None, None]], axis=1) & has_regime
     latent = _latent(numbers, prior, node, outcome[0], size)
     # ours: where no visible node acts on another visible one, all are visible
     acts = descendants(jnp.any(edges, axis=(0, 1))) & ~jnp.asarray(np.eye(nodes, dtype=bool))

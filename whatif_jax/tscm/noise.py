@@ -12,10 +12,20 @@ from ..tasks.keys import random_words
 from ..tasks.randomised.components import cos_turns
 from .names import NOISES
 
-__all__ = ["Noise", "free_normals", "noise_of", "noise_words", "normals_of_words", "regime_shares"]
+__all__ = [
+    "MOST_STEPS",
+    "Noise",
+    "free_normals",
+    "noise_of",
+    "noise_words",
+    "normals_of_words",
+    "regime_shares",
+]
 
 _VALUES, _REGIMES, _FREE = 0, 1, 2  # kinds of counters
 _APART = 512  # counters of a step lie that far apart
+MOST_STEPS = 2**32 // _APART
+"""Of one run, burn-in and sub-steps among them: counters have 32 bits."""
 _HALF = np.float32(2.0**-16)
 
 

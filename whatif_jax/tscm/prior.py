@@ -132,8 +132,8 @@ class Stability(Entry):
 
     unit_rows: Flag
     radius: NotNegative
-    limit: Annotated[Positive, must("a number up to 1000", lambda n: n <= 1000)]
-    attempts: Count
+    limit: Annotated[Positive, must("a number below 1000", lambda n: n < 1000)]
+    attempts: Annotated[Count, must("at most 65536", lambda n: n <= 2**16)]
 
 
 class InterventionPrior(Entry):
@@ -302,6 +302,8 @@ def load_prior(
         ValueError: no such prior, a mixture, a file that cannot be read, or faults in it: all of
             them, each with its field, its value and what was expected.
     """
+    if changes is not None and not isinstance(changes, Mapping):
+        raise ValueError(f"changes: {changes!r}; expected a table of fields")
     if isinstance(source, Prior):
         return source if not changes else _checked(_merged(_plain(source), changes), "changes")
     if isinstance(source, Path) or (isinstance(source, str) and source.endswith(".toml")):

@@ -52,8 +52,9 @@ def scm_shapes(prior: Prior) -> dict[str, tuple[int, ...]]:
 
 def scm_of(numbers: Numbers, prior: Prior) -> SCM:
     """A world from its numbers."""
-    graph = draw_graph(numbers, prior)
-    regimes, nodes = graph.edges.shape[0], graph.node.shape[0]
+    nodes, _, regimes = sizes_of(prior)
+    moves = _regimes(numbers, prior, regimes)
+    graph = draw_graph(numbers, prior, moves["regimes"])
     weights = _weights(numbers, graph.edges, prior)
     node = graph.node
     root = ~jnp.any(graph.edges[0, 0], axis=1)
@@ -78,7 +79,7 @@ def scm_of(numbers: Numbers, prior: Prior) -> SCM:
         decay=decay,
         node=node,
         latent=graph.latent,
-        **_regimes(numbers, prior, regimes),
+        **moves,
     )
 
 
