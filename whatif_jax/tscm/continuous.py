@@ -12,13 +12,14 @@ import numpy as np
 
 from .._types import Array, Float
 from ..tasks.randomised.numbers import chosen
-from .intervention import Intervention, no_intervention
+from ..tasks.spec import is_whole
+from .intervention import Intervention, known, no_intervention
 from .names import OBSERVATIONS, SLOTS
 from .noise import Noise
 from .numbers import Numbers
 from .prior import Prior
 from .scm import SCM
-from .simulate import LIMIT, check_run, laned
+from .simulate import LIMIT, check_run, laned, single
 
 __all__ = ["observation_times", "paths", "simulate_continuous"]
 
@@ -34,12 +35,14 @@ def observation_times(numbers: Numbers, gaps: Float[Array, " T"], prior: Prior) 
     said = prior.time
     kind = chosen(numbers["observations"], said.observations, OBSERVATIONS)
     jittered = 1.0 + said.jitter * (2.0 * gaps - 1.0)
-    # no gap of 0: times rise
-    poisson = jnp.maximum(-jnp.log1p(-gaps), np.float32(1e-6))
     gap = jnp.where(kind == OBSERVATIONS.index("jittered"), jittered, 1.0)
-    gap = jnp.where(kind == OBSERVATIONS.index("poisson"), poisson, gap)
+    gap = jnp.where(kind == OBSERVATIONS.index("poisson"), -jnp.log1p(-gaps), gap)
+    # in whole units, at least one, whose sums float32 holds: times rise, and in any order of sums
+    units = np.float32(2.0 ** (22 - (gaps.shape[0] - 1).bit_length()))
+    whole = jnp.maximum(jnp.round(gap * units), np.float32(1.0)).astype(jnp.int32)
     first = jnp.asarray(np.arange(gaps.shape[0]) > 0)
-    return jnp.cumsum(jnp.where(first, gap * said.spacing, 0.0))
+    total = jnp.cumsum(jnp.where(first, whole, 0), dtype=jnp.int32)
+    return total.astype(jnp.float32) * np.float32(said.spacing / float(units))
 
 
 def simulate_continuous(
@@ -63,12 +66,19 @@ def simulate_continuous(
         substeps: between two observations.
 
     Raises:
-        ValueError: shapes that do not fit one another.
+        ValueError: shapes that do not fit one another, targets that the world does not have, times
+            that fall, or a world of discrete time.
     """
-    if substeps < 1:
-        raise ValueError(f"substeps: {substeps}; expected at least 1")
+    if not is_whole(substeps) or substeps < 1:
+        raise ValueError(f"substeps: {substeps!r}; expected at least 1")
+    if known(times) and np.any(np.diff(np.asarray(times)) < 0):
+        raise ValueError(f"times: a gap of {np.diff(np.asarray(times)).min()}; expected 0 or more")
+    if scm.edges.shape[:2] != (1, 1):
+        raise ValueError("scm: of discrete time; expected one of continuous time, without lags")
+    times = jnp.asarray(times, jnp.float32)
     steps = times.shape[0]
     given = no_intervention(steps) if intervention is None else intervention
+    scm, noise, given = single(scm), single(noise), single(given)
     if noise.values.shape[0] != steps * substeps:
         raise ValueError(
             f"noise: {noise.values.shape[0]} steps; expected {steps} times {substeps} sub-steps"

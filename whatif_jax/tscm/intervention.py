@@ -4,8 +4,12 @@ Arrays may have a trailing axis of lanes where a docstring says `*lanes`.
 """
 
 import math
+import operator
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,6 +26,7 @@ __all__ = [
     "guarded",
     "intervene",
     "intervention_shapes",
+    "known",
     "no_intervention",
 ]
 
@@ -56,15 +61,18 @@ def no_intervention(steps: int) -> Intervention:
 
 
 def intervene(
-    target: int | tuple[int, int],
+    target: int | IntScalar | Sequence[int | IntScalar],
     value: Float[Array, " *T"],
     *,
-    onset: int,
-    length: int,
+    onset: int | IntScalar,
+    length: int | IntScalar,
     steps: int,
     kind: str = "hard",
 ) -> Intervention:
     """An intervention of one's own; differentiable in `value`.
+
+    Target, onset, length and value may be traced, so that they can be mapped over; what is traced
+    is not checked.
 
     Args:
         target: one node or two, their places in the world.
@@ -77,31 +85,57 @@ def intervene(
     Raises:
         ValueError: a field's value is not usable; names field, value and expectation.
     """
-    targets = (target,) if isinstance(target, int | np.integer) else tuple(target)
+    given: Any = target
+    targets = [_whole("target", one) for one in (given if np.ndim(given) == 1 else (given,))]
+    onset, length, steps = (
+        _whole(name, one) for name, one in (("onset", onset), ("length", length), ("steps", steps))
+    )
     if kind not in KINDS:
         raise ValueError(f"kind: {kind!r}; expected one of {', '.join(KINDS)}")
-    if not 1 <= len(targets) <= SLOTS or min(targets) < 0 or len(set(targets)) < len(targets):
+    plain = [one for one in targets if isinstance(one, int)]
+    if not 1 <= len(targets) <= SLOTS or min(plain, default=0) < 0 or len({*plain}) < len(plain):
         raise ValueError(f"target: {target!r}; expected one node, or two different ones")
-    if not (onset >= 0 and length >= 1 and onset + length <= steps):
+    inside = onset >= 0 and length >= 1 and onset + length <= steps if known(onset, length) else 1
+    if not inside:
         raise ValueError(
             f"onset: {onset}, length: {length}; expected a window inside {steps} steps"
         )
     value = jnp.asarray(value, jnp.float32)
     if value.shape not in ((), (steps,)):
         raise ValueError(f"value: shape {value.shape}; expected one number, or one a step")
-    step = np.arange(steps)
+    if known(value) and not np.isfinite(value).all():
+        first = np.asarray(value)[~np.isfinite(value)][0]
+        raise ValueError(f"value: {first}; expected finite numbers of float32")
+    step = np.arange(steps, dtype=np.int32)
     number, none = jnp.asarray(KINDS.index(kind), jnp.int32), jnp.asarray(0, jnp.int32)
     padded = (*targets, *[-1] * (SLOTS - len(targets)))
     return Intervention(
         number,
         none,
         none,
-        jnp.asarray(padded, jnp.int32),
+        jnp.stack([jnp.asarray(one, jnp.int32) for one in padded]),
         jnp.asarray(onset, jnp.int32),
         jnp.asarray(length, jnp.int32),
         jnp.asarray((step >= onset) & (step < onset + length)),
         jnp.broadcast_to(jnp.broadcast_to(value, (steps,))[:, None], (steps, SLOTS)),
     )
+
+
+def known(*values: object) -> bool:
+    """Whether none of some values is traced, so that they can be looked at."""
+    return not any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def _whole(name: str, value: Any) -> Any:
+    """A Python integer, or what is traced as it is; ValueError for what is no whole number."""
+    if not known(value):
+        return value
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name}: {value!r}; expected a whole number") from None
 
 
 def intervention_shapes(prior: Prior, nodes: int) -> dict[str, tuple[int, ...]]:

@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, Float
-from .intervention import Intervention, no_intervention
+from ..tasks.spec import is_whole
+from .intervention import Intervention, known, no_intervention
 from .mechanisms import mechanism
 from .names import SLOTS
 from .noise import Noise
 from .scm import SCM
 
-__all__ = ["LIMIT", "check_run", "laned", "simulate", "trajectories"]
+__all__ = ["LIMIT", "check_run", "laned", "simulate", "single", "trajectories"]
 
 LIMIT = 1000.0
 """Values of nodes that are not cut are clipped to it."""
@@ -43,7 +44,7 @@ def simulate(
 ) -> Float[Array, "T N"]:
     """One run of a world in discrete time, under an intervention or none.
 
-    Differentiable in weights, noise and intervention values.
+    Differentiable in weights, noise and intervention values. In float32.
 
     Args:
         scm: the world.
@@ -52,13 +53,17 @@ def simulate(
         burn_in: steps before the first one; they are left out.
 
     Raises:
-        ValueError: shapes that do not fit one another.
+        ValueError: shapes that do not fit one another, targets that the world does not have, or a
+            world of continuous time.
     """
+    if not is_whole(burn_in) or not 0 <= burn_in < noise.values.shape[0]:
+        raise ValueError(f"burn_in: {burn_in!r}; expected 0 to {noise.values.shape[0] - 1}")
     steps = noise.values.shape[0] - burn_in
-    if burn_in < 0 or steps < 1:
-        raise ValueError(f"burn_in: {burn_in}; expected 0 to {noise.values.shape[0] - 1}")
     given = no_intervention(steps) if intervention is None else intervention
+    scm, noise, given = single(scm), single(noise), single(given)
     check_run(scm, noise, given, burn_in)
+    if known(scm.decay) and np.any(np.asarray(scm.decay) != 0.0):
+        raise ValueError("scm: of continuous time; expected one of discrete time, without a decay")
     values, regime = noise.values[:, :, None, None], noise.regime[:, None, None]
     found = trajectories(laned(scm), values, regime, laned(given), (0,), (True,))
     return found[burn_in:, :, 0, 0]
@@ -76,6 +81,19 @@ def check_run(scm: SCM, noise: Noise, intervention: Intervention, burn_in: int) 
             f"intervention: values of shape {intervention.values.shape}; "
             f"expected ({steps}, {SLOTS}): {steps} steps are left behind {burn_in} of burn-in"
         )
+    targets = intervention.targets
+    if known(targets) and np.max(np.asarray(targets)) >= nodes:
+        raise ValueError(f"intervention: targets {targets}; expected some of {nodes} nodes")
+
+
+def single(tree: Tree) -> Tree:
+    """A tree whose numbers that are not whole are float32, as runs are, whatever came."""
+
+    def cast(leaf: Array) -> Array:
+        return leaf.astype(np.float32) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    found: Tree = jax.tree.map(cast, tree)
+    return found
 
 
 class _Rules(eqx.Module):
