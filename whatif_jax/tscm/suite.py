@@ -8,8 +8,10 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -160,7 +162,7 @@ class EpisodeSuite:
         """Part, numbers and episodes of every batch, part by part, one program a part.
 
         A part's episodes are parted evenly; its last batch is made as long as the others and cut.
-        One batch is made while the one before it is used.
+        One batch is made while the one before it is used; programs are compiled side by side.
 
         Args:
             batch_size: most episodes made at once.
@@ -178,20 +180,33 @@ class EpisodeSuite:
     def _ahead(
         self, chosen: np.ndarray, batch_size: int
     ) -> Iterator[tuple[EpisodePart, np.ndarray, Episode]]:
-        before = None
+        """XLA compiles without Python's lock, so each part's first batch is made in a thread."""
+        work = []
         for part in self.parts:
-            inside = (chosen >= part.first) & (chosen < part.first + part.episodes)
-            own = chosen[inside]
+            own = chosen[(chosen >= part.first) & (chosen < part.first + part.episodes)]
             # even batches, so that little is padded; one size, however few episodes are asked for
             rows = -(-part.episodes // -(-part.episodes // batch_size))
-            for start in range(0, len(own), rows):
-                some = own[start : start + rows]
-                made = part, some, self._made(part, some, rows)
+            if len(own):
+                work.append((part, rows, own))
+        with ThreadPoolExecutor(os.cpu_count()) as compilers:
+            try:
+                firsts = [
+                    compilers.submit(self._made, part, own[:rows], rows) for part, rows, own in work
+                ]
+                before = None
+                for part, rows, own in work:
+                    episode = firsts.pop(0).result()
+                    for start in range(0, len(own), rows):
+                        some = own[start : start + rows]
+                        if start:
+                            episode = self._made(part, some, rows)
+                        if before is not None:
+                            yield before
+                        before = part, some, episode
                 if before is not None:
                     yield before
-                before = made
-        if before is not None:
-            yield before
+            finally:
+                compilers.shutdown(cancel_futures=True)
 
     def _made(self, part: EpisodePart, numbers: np.ndarray, rows: int) -> Episode:
         refuse_forked()
