@@ -35,6 +35,11 @@ from .prior import Prior, contents_of, load_prior
 __all__ = ["EpisodePart", "EpisodeSuite", "episode_suites", "load_episode_suite"]
 
 
+# Episodes of a program at least: all of them simulate as many side by side, since XLA may round
+# sums of fewer otherwise (regimes on a CPU do), and some worlds amplify the last bit.
+_FEWEST = 128
+
+
 class _Part(Entry):
     """One part, as the file has it."""
 
@@ -210,10 +215,10 @@ class EpisodeSuite:
 
     def _made(self, part: EpisodePart, numbers: np.ndarray, rows: int) -> Episode:
         refuse_forked()
-        padded = np.resize(numbers, rows).astype(np.uint32)
+        padded = np.resize(numbers, max(rows, _FEWEST)).astype(np.uint32)
         keys = _keys(root_key(self.seed), padded)
         found = sample_episodes(keys=keys, prior=part.prior, steps=self.steps)
-        if rows == len(numbers):
+        if len(padded) == len(numbers):
             return found
         return jax.tree.map(lambda leaf: leaf[: len(numbers)], found)
 
