@@ -24,7 +24,8 @@ def environment(monkeypatch, tmp_path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, pictures", [("one_task.ipynb", 2), ("scenarios.ipynb", 2), ("train.ipynb", 3)]
+    "name, pictures",
+    [("causal_worlds.ipynb", 3), ("one_task.ipynb", 2), ("scenarios.ipynb", 2), ("train.ipynb", 3)],
 )
 def test_notebook_runs(environment, name, pictures):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
@@ -43,7 +44,8 @@ def test_notebook_runs(environment, name, pictures):
 
 
 @pytest.mark.parametrize(
-    "name", ["one_task.ipynb", "replay_novel.png", "scenarios.ipynb", "train.ipynb"]
+    "name",
+    ["causal_worlds.ipynb", "one_task.ipynb", "replay_novel.png", "scenarios.ipynb", "train.ipynb"],
 )
 def test_what_is_kept_is_small(name):
     assert (NOTEBOOKS / name).stat().st_size < LARGEST_BYTES

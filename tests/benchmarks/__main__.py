@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks {generate,evaluate,training} [--out FILE]`."""
+"""`python -m tests.benchmarks {generate,evaluate,training,tscm} [--out FILE]`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -55,6 +55,21 @@ def training(
     from tests.benchmarks.training import run
 
     text = run(repeats, size, batch_size)
+    typer.echo(text)
+    if out is not None:
+        out.write_text(text)
+
+
+@app.command()
+def tscm(
+    out: Annotated[Path | None, typer.Option(help="Also write the tables here.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds, alternating.")] = 5,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Of the package, a prior a round.")] = 4,
+) -> None:
+    """Temporal causal worlds: episodes a second of ours and of the dotime package."""
+    from tests.benchmarks.tscm import run
+
+    text = run(repeats, seconds)
     typer.echo(text)
     if out is not None:
         out.write_text(text)

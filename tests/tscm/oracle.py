@@ -67,9 +67,16 @@ def path(scm, noise, times, intervention, substeps):
         gap = 0.0 if t == 0 else (float(times[t]) - float(times[t - 1])) / substeps
         for part, eps in enumerate(z[t]):
             at = t if part == substeps - 1 else t - 1  # the observation whose intervention holds
-            now = now + (weights @ now - decay * now) * gap + scale * math.sqrt(gap) * eps
+            held, drift = {}, weights @ now - decay * now
             for slot, target in enumerate(np.asarray(intervention.targets)):
                 if target >= 0 and at >= 0 and bool(intervention.active[at]):
-                    now[target] = float(intervention.values[at, slot])
+                    value = float(intervention.values[at, slot])
+                    if bool(intervention.hard):
+                        held[target] = value
+                    else:
+                        drift[target] += value
+            now = now + drift * gap + scale * math.sqrt(gap) * eps
+            for target, value in held.items():
+                now[target] = value
         found.append(now)
     return np.array(found)

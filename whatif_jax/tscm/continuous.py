@@ -108,7 +108,7 @@ def paths(
     def acting(on: Array, value: Array) -> tuple[Array, Array, Array]:
         """Where a node is cut, what it is held at, what its drift is shifted by: [N, A, B]."""
         wanted = jnp.where(hits[1], value[1], value[0])[:, None]
-        hit = ((hits[0] | hits[1]) & on)[:, None] & arm_acts
+        hit = ((hits[0] | hits[1]) & on[None])[:, None] & arm_acts[None]
         return hit & hard, wanted, jnp.where(hit & ~hard, wanted, 0.0)
 
     def observe(state: tuple[Array, ...], given: tuple[Array, ...]) -> tuple[tuple, Array]:
@@ -125,7 +125,8 @@ def paths(
             drift = shift - scm.decay[:, None] * now
             for parent in range(nodes):
                 drift = drift + weights[:, parent][:, None] * now[parent][None]
-            moved = now + drift * gap + scm.scale[:, None] * root * of_arms(eps, 1)
+            spread = (scm.scale * root[None])[:, None]
+            moved = now + drift * gap[None, None] + spread * of_arms(eps, 1)
             return jnp.where(cut, wanted, jnp.clip(moved, -LIMIT, LIMIT)), None
 
         now = jax.lax.scan(substep, now, (eps, jnp.asarray(np.arange(substeps) == substeps - 1)))[0]

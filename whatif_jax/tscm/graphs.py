@@ -58,8 +58,8 @@ def draw_graph(numbers: Numbers, prior: Prior) -> Graph:
     node = place < size
     if prior.graph == "chain":
         now = (place[:, None] == place[None, :] + 1) & node[:, None]
-        alone = (numbers["lagged"] < prior.edges.self_) & node & (place > 0)
-        own = alone[..., None] & jnp.asarray(np.eye(nodes, dtype=bool))
+        alone = (numbers["lagged"] < prior.edges.self_) & (node & (place > 0))[None, None]
+        own = alone[..., None] & jnp.asarray(np.eye(nodes, dtype=bool))[None, None]
         edges = jnp.concatenate([jnp.broadcast_to(now, (regimes, 1, nodes, nodes)), own], axis=1)
         return Graph(edges, node, jnp.zeros(nodes, bool), size)
     return _random(numbers, prior, size, node, place)
@@ -83,13 +83,13 @@ def _random(numbers: Numbers, prior: Prior, size: Array, node: Array, place: Arr
     now = _with_parent(now, numbers["first_parent"], at_once, outcome, place)
     now = _with_child(now, numbers["first_child"], at_once, outcome, size, place)
     real = node[:, None] & node[None, :]
-    now = now & (place[:, None] > place[None, :]) & real
+    now = now & ((place[:, None] > place[None, :]) & real)[None]
     decays = np.float32(prior.edges.decay) ** np.arange(1, lags + 1, dtype=np.float32)
     most = prior.lags[0] + _whole(numbers["lags"], prior.lags[1] - prior.lags[0] + 1)
     has = jnp.asarray(np.arange(1, lags + 1, dtype=np.int32)) <= most
     chance = probability[:, None] * jnp.asarray(decays, jnp.float32)[None, :]
     lagged = numbers["lagged"] < jnp.where(has, chance, 0.0)[:, :, None, None]
-    edges = jnp.concatenate([now[:, None], lagged & real], axis=1)
+    edges = jnp.concatenate([now[:, None], lagged & real[None, None]], axis=1)
     latent = _latent(numbers, prior, node, outcome[0], size)
     # ours: where no visible node acts on another visible one, all are visible
     acts = descendants(jnp.any(edges, axis=(0, 1))) & ~jnp.asarray(np.eye(nodes, dtype=bool))
@@ -100,7 +100,7 @@ def _random(numbers: Numbers, prior: Prior, size: Array, node: Array, place: Arr
 
 def _of_rank(shares: Array, rank: int) -> Array:
     """The rank-th smallest number along the last axis: Beta(rank, count + 1 - rank)."""
-    below = jnp.sum((shares[..., None, :] < shares[..., :, None]).astype(jnp.int32), axis=-1)
+    below = jnp.sum(shares[..., None, :] < shares[..., :, None], axis=-1, dtype=jnp.int32)
     return jnp.sum(jnp.where(below == rank - 1, shares, 0.0), axis=-1)
 
 
@@ -114,7 +114,7 @@ def _outcome(share: Array, probability: Array, size: Array, place: Array) -> Arr
     behind = (size - 1 - place).astype(jnp.float32)[None, :]
     chance = (1.0 - jnp.exp(stays * before)) * (1.0 - jnp.exp(stays * jnp.maximum(behind, 0.0)))
     total = jnp.cumsum(chance, axis=1)
-    found = jnp.sum((total <= (share * total[:, -1])[:, None]).astype(jnp.int32), axis=1)
+    found = jnp.sum(total <= (share * total[:, -1])[:, None], axis=1, dtype=jnp.int32)
     return jnp.clip(found, 1, size - 2)
 
 
@@ -130,7 +130,7 @@ def _with_parent(
     now: Array, share: Array, probability: Array, outcome: Array, place: Array
 ) -> Array:
     first = _first(share, probability, outcome)[:, None, None]
-    row = place[:, None] == outcome[:, None, None]
+    row = place[None, :, None] == outcome[:, None, None]
     parent = place[None, None, :]
     return jnp.where(row, (parent == first) | ((parent > first) & now), now)
 
@@ -149,14 +149,14 @@ def _latent(
 ) -> Bool[Array, " N"]:
     """Hidden nodes: how many from chances of their own, at least two visible; which at random."""
     hidden = (numbers["hide"] < prior.hidden * numbers["hidden"]) & node[None, :]
-    visible = jnp.sum((~hidden & node[None, :]).astype(jnp.int32), axis=1)
+    visible = jnp.sum(~hidden & node[None, :], axis=1, dtype=jnp.int32)
     count = size
     for tried in range(_ROUNDS - 1, -1, -1):
         count = jnp.where(visible[tried] >= 2, visible[tried], count)
     place = jnp.arange(node.shape[0], dtype=jnp.int32)
     order = jnp.where(place == outcome, -1.0, numbers["rank"])
     order = jnp.where(node, order, jnp.inf)
-    rank = jnp.sum((order[None, :] < order[:, None]).astype(jnp.int32), axis=1)
+    rank = jnp.sum(order[None, :] < order[:, None], axis=1, dtype=jnp.int32)
     return node & (rank >= count)
 
 

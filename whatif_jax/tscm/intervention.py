@@ -125,7 +125,7 @@ def draw_intervention(
     if prior.time.continuous:
         active = _window_of_time(numbers, times, prior)
         onset = jnp.argmax(active).astype(jnp.int32)
-        length = jnp.sum(active.astype(jnp.int32))
+        length = jnp.sum(active, dtype=jnp.int32)
     else:
         onset, length = _window(numbers, prior, free.shape[0])
         active = (step >= onset) & (step < onset + length)
@@ -151,7 +151,7 @@ def _targets(numbers: Numbers, scm: SCM, prior: Prior) -> Int[Array, "2"]:
     # a second target leaves a visible node that the first can move
     left = acts & seen[:, None] & (place[:, None] != place[None, :])
     of_first = jnp.any(left & (place == first)[None, :], axis=1)  # visible descendants
-    spares = jnp.sum(of_first.astype(jnp.int32)) - of_first.astype(jnp.int32) > 0
+    spares = jnp.sum(of_first, dtype=jnp.int32) - of_first.astype(jnp.int32) > 0
     second = jnp.argmin(jnp.where(others & spares, numbers["second"], 2.0)).astype(jnp.int32)
     two = (numbers["two"] < prior.intervention.two_targets) & jnp.any(others & spares)
     return jnp.stack([first, jnp.where(two, second, -1)])
@@ -218,7 +218,7 @@ def guarded(
         own = place == intervention.targets[slot][None, None]
         seen = jnp.sum(jnp.where(own, factual, 0.0), axis=1)  # [T, *lanes]
         mean = jnp.sum(jnp.where(before, seen, 0.0), axis=0) / count
-        square = jnp.sum(jnp.where(before, (seen - mean) ** 2, 0.0), axis=0)
+        square = jnp.sum(jnp.where(before, (seen - mean[None]) ** 2, 0.0), axis=0)
         sd = jnp.sqrt(square / (count - 1.0))
         low = jnp.min(jnp.where(before, seen, jnp.inf), axis=0)
         high = jnp.max(jnp.where(before, seen, -jnp.inf), axis=0)
@@ -227,13 +227,13 @@ def guarded(
         even = low + (high - low) * pick[slot]
         given = intervention.values[:, slot]
         hard = intervention.kind == KINDS.index("hard")
-        held = jnp.clip(given, mean - _ROOM * sd, mean + _ROOM * sd)
+        held = jnp.clip(given, (mean - _ROOM * sd)[None], (mean + _ROOM * sd)[None])
         mode = intervention.mode
-        found = jnp.where((mode == 1) & intervention.hard, held, given)
+        found = jnp.where(((mode == 1) & intervention.hard)[None], held, given)
         observed = jnp.where(mode == 2, past, jnp.where(mode == 3, mean + sd * normal, even))
-        found = jnp.where((mode >= 2) & hard, observed, found)
+        found = jnp.where(((mode >= 2) & hard)[None], observed[None], found)
         moved = (sd > 1e-4) & (intervention.onset > 1)
-        columns.append(jnp.where(moved, found, given))
+        columns.append(jnp.where(moved[None], found, given))
     return eqx.tree_at(lambda it: it.values, intervention, jnp.stack(columns, axis=1))
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "MECHANISMS",
     "NOISES",
     "OBSERVATIONS",
+    "SELF_WEIGHTS",
     "SHAPES",
     "SINCE",
     "SLOTS",
@@ -30,6 +31,8 @@ GRAPHS = ("random", "chain", "structure")
 """How a graph is drawn."""
 OBSERVATIONS = ("regular", "jittered", "poisson")
 """Gaps between observation times of continuous worlds."""
+SELF_WEIGHTS = ("free", "persistent", "oscillating")
+"""Signs of self-edges' weights: as drawn; all positive; negative at every second lag."""
 SINCE = ("onset", "window", "end")
 """What a query's offset counts from: the intervention's first step, its last, or the series'."""
 SLOTS = 2

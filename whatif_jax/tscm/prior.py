@@ -18,7 +18,17 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from ..catalog.entry import Entry
 from ..catalog.errors import one_of
 from ..catalog.fields import FLOAT32, Count, Flag, FrozenMapping, NotNegative, Number, Whole, must
-from .names import GRAPHS, KINDS, MECHANISMS, NOISES, OBSERVATIONS, SHAPES, SINCE, VALUES
+from .names import (
+    GRAPHS,
+    KINDS,
+    MECHANISMS,
+    NOISES,
+    OBSERVATIONS,
+    SELF_WEIGHTS,
+    SHAPES,
+    SINCE,
+    VALUES,
+)
 
 __all__ = [
     "MOST_LAGS",
@@ -170,7 +180,7 @@ class Prior(Entry):
     structure: str
     lagged_edges: Flag
     self_lags: Flag
-    persistent: Flag
+    self_weights: Annotated[str, _one(SELF_WEIGHTS)]
     nodes: Annotated[tuple[Count, Count], _counts(2, MOST_NODES)]
     lags: Annotated[tuple[Count, Count], _counts(1, MOST_LAGS)]
     hidden: Probability

@@ -89,9 +89,13 @@ def _spread(share: Array, said: Spread) -> Array:
 
 def _weights(numbers: Numbers, edges: Bool[Array, "R K N N"], prior: Prior) -> Array:
     weights = many_normals(numbers["weight"]) * prior.weights.scale
-    if prior.persistent:
-        own = jnp.asarray(np.eye(edges.shape[-1], dtype=bool))
-        weights = jnp.where(own, jnp.abs(weights), weights)
+    own = jnp.asarray(np.eye(edges.shape[-1], dtype=bool))
+    if prior.self_weights == "persistent":
+        weights = jnp.where(own[None, None], jnp.abs(weights), weights)
+    if prior.self_weights == "oscillating":
+        lag = np.arange(edges.shape[1])
+        second = jnp.asarray(((lag > 0) & (lag % 2 == 0))[:, None, None])
+        weights = jnp.where(own[None, None] & second[None], -jnp.abs(weights), weights)
     weights = jnp.where(edges, weights, 0.0)
     if prior.stability.unit_rows:
         weights = unit_rows(weights)

@@ -53,7 +53,9 @@ def descendants(graph: Bool[Array, "N N"]) -> Bool[Array, "N N"]:
     for word in range(0, nodes, 32):
         inside = jnp.asarray(place // 32 == word // 32)
         parts.append(
-            jnp.sum(jnp.where(graph & inside, bit, jnp.uint32(0)), axis=1, dtype=jnp.uint32)
+            jnp.sum(
+                jnp.where(graph & inside[None], bit[None], jnp.uint32(0)), axis=1, dtype=jnp.uint32
+            )
         )
     rows = jnp.stack(parts)  # [words, N]
 

@@ -8,10 +8,8 @@ import dataclasses
 import functools
 import hashlib
 import json
-import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -31,6 +29,7 @@ from .episode import Episode, sample_episodes
 from .frozen import frozen_values
 from .names import VALUES
 from .prior import Prior, contents_of, load_prior
+from .workers import made_in_order, workers
 
 __all__ = ["EpisodePart", "EpisodeSuite", "episode_suites", "load_episode_suite"]
 
@@ -167,7 +166,7 @@ class EpisodeSuite:
         """Part, numbers and episodes of every batch, part by part, one program a part.
 
         A part's episodes are parted evenly; its last batch is made as long as the others and cut.
-        One batch is made while the one before it is used; programs are compiled side by side.
+        Batches are made ahead of their use, on a CPU one a core at once.
 
         Args:
             batch_size: most episodes made at once.
@@ -185,33 +184,18 @@ class EpisodeSuite:
     def _ahead(
         self, chosen: np.ndarray, batch_size: int
     ) -> Iterator[tuple[EpisodePart, np.ndarray, Episode]]:
-        """XLA compiles without Python's lock, so each part's first batch is made in a thread."""
-        work = []
+        said: list[tuple[EpisodePart, np.ndarray]] = []
+        groups: list[list[Callable[[], Episode]]] = []
         for part in self.parts:
             own = chosen[(chosen >= part.first) & (chosen < part.first + part.episodes)]
             # even batches, so that little is padded; one size, however few episodes are asked for
             rows = -(-part.episodes // -(-part.episodes // batch_size))
-            if len(own):
-                work.append((part, rows, own))
-        with ThreadPoolExecutor(os.cpu_count()) as compilers:
-            try:
-                firsts = [
-                    compilers.submit(self._made, part, own[:rows], rows) for part, rows, own in work
-                ]
-                before = None
-                for part, rows, own in work:
-                    episode = firsts.pop(0).result()
-                    for start in range(0, len(own), rows):
-                        some = own[start : start + rows]
-                        if start:
-                            episode = self._made(part, some, rows)
-                        if before is not None:
-                            yield before
-                        before = part, some, episode
-                if before is not None:
-                    yield before
-            finally:
-                compilers.shutdown(cancel_futures=True)
+            some = [own[start : start + rows] for start in range(0, len(own), rows)]
+            said += [(part, numbers) for numbers in some]
+            groups.append([functools.partial(self._made, part, numbers, rows) for numbers in some])
+        made = made_in_order(groups, workers())
+        for (part, numbers), episode in zip(said, made, strict=True):
+            yield part, numbers, episode
 
     def _made(self, part: EpisodePart, numbers: np.ndarray, rows: int) -> Episode:
         refuse_forked()
