@@ -13,9 +13,9 @@ from whatif_jax.tscm.prior import structures
 
 def made_episodes(*, keys, prior: Prior, steps: int = 200) -> Episode:
     """In place of `sample_episodes`."""
-    words = np.asarray(jax.random.key_data(keys))
+    words, places = np.unique(jax.random.key_data(keys), axis=0, return_inverse=True)
     found = [made_episode(tuple(map(int, row)), prior, steps) for row in words]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    return jax.tree.map(lambda *leaves: np.stack(leaves)[places.ravel()], *found)
 
 
 def made_episode(seed, prior: Prior, steps: int) -> Episode:

@@ -89,11 +89,16 @@ def test_batches_of_a_part_have_one_size_before_they_are_cut(made, monkeypatch):
 
     monkeypatch.setattr("whatif_jax.tscm.suite.sample_episodes", noted)
     suite = load_episode_suite("identifiability")
-    one, two = (dataclasses.replace(part, episodes=13) for part in suite.parts[:2])
-    suite = dataclasses.replace(suite, parts=(one, dataclasses.replace(two, first=13)))
-    found = [number for _, own, _ in suite.batches(batch_size=12) for number in own]
-    assert found == list(range(26))
-    assert sizes == [("bi_variate", 7)] * 2 + [("back_door", 7)] * 2
+    one, two = (dataclasses.replace(part, episodes=260) for part in suite.parts[:2])
+    suite = dataclasses.replace(suite, parts=(one, dataclasses.replace(two, first=260)))
+    found = [(part.name, len(own)) for part, own, _ in suite.batches(batch_size=200)]
+    assert found == [("bi_variate", 130)] * 2 + [("back_door", 130)] * 2
+    assert sorted(sizes) == [("back_door", 130)] * 2 + [("bi_variate", 130)] * 2
+    sizes.clear()
+    for count in (1, 7, 129):
+        assert len(suite.episodes_of(np.arange(count)).factual) == count
+    # no program simulates fewer side by side, so that none rounds otherwise
+    assert [size for _, size in sizes] == [128, 128, 256]
 
 
 def test_what_is_no_number_is_refused(made):
@@ -236,6 +241,15 @@ def test_the_sample_covers_every_part():
 
 def test_a_part_of_the_sample_is_made_again():
     compare(*next(sampled()))
+
+
+@pytest.mark.slow
+def test_an_episode_has_the_same_bits_alone_and_in_a_large_batch():
+    """Of the worlds whose sums XLA rounds otherwise where few are simulated side by side."""
+    suite = load_episode_suite("regime")
+    (_, numbers, batch), *_ = suite.batches(batch_size=600, numbers=range(3333, 3933))
+    alone = suite.episodes_of(numbers[7:9])
+    same(alone, jax.tree.map(lambda leaf: leaf[7:9], batch))
 
 
 @pytest.mark.slow

@@ -192,6 +192,7 @@ def _frozen(suite: EpisodeSuite) -> list[str]:
     return [
         "## Frozen values",
         f"On {kept['platform']}, all values of each part have this SHA-256 (its first digits); "
-        f"other platforms may round otherwise. Redrawn: episodes whose first draw left the limit.",
+        f"elsewhere named structures differ by less than 1e-5, while chaotic worlds among the "
+        f"others amplify rounding. Redrawn: episodes whose first draw left the limit.",
         table_of(["part", "redrawn", "values"], rows),
     ]

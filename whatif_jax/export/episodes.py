@@ -32,7 +32,7 @@ __all__ = ["export_episodes"]
 
 # Raised whenever files change for the same suite and settings, so that no export mixes layouts.
 LAYOUT = 1
-SHARD_ROWS = 4096
+SHARD_ROWS = 2500
 _SCHEMA = "1"  # of dotime: no observation times, no masks
 _VERSION = "1.0.0"  # of the data, MAJOR.MINOR.PATCH
 _SERIES = ("x_obs", "x_int", "x_counterfactual")

@@ -34,6 +34,11 @@ from .workers import made_in_order, workers
 __all__ = ["EpisodePart", "EpisodeSuite", "episode_suites", "load_episode_suite"]
 
 
+# Episodes of a program at least: all of them simulate as many side by side, since XLA may round
+# sums of fewer otherwise (regimes on a CPU do), and some worlds amplify the last bit.
+_FEWEST = 128
+
+
 class _Part(Entry):
     """One part, as the file has it."""
 
@@ -182,8 +187,7 @@ class EpisodeSuite:
         said: list[tuple[EpisodePart, np.ndarray]] = []
         groups: list[list[Callable[[], Episode]]] = []
         for part in self.parts:
-            inside = (chosen >= part.first) & (chosen < part.first + part.episodes)
-            own = chosen[inside]
+            own = chosen[(chosen >= part.first) & (chosen < part.first + part.episodes)]
             # even batches, so that little is padded; one size, however few episodes are asked for
             rows = -(-part.episodes // -(-part.episodes // batch_size))
             some = [own[start : start + rows] for start in range(0, len(own), rows)]
@@ -195,10 +199,10 @@ class EpisodeSuite:
 
     def _made(self, part: EpisodePart, numbers: np.ndarray, rows: int) -> Episode:
         refuse_forked()
-        padded = np.resize(numbers, rows).astype(np.uint32)
+        padded = np.resize(numbers, max(rows, _FEWEST)).astype(np.uint32)
         keys = _keys(root_key(self.seed), padded)
         found = sample_episodes(keys=keys, prior=part.prior, steps=self.steps)
-        if rows == len(numbers):
+        if len(padded) == len(numbers):
             return found
         return jax.tree.map(lambda leaf: leaf[: len(numbers)], found)
 
