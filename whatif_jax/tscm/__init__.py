@@ -4,7 +4,7 @@ DoTime's generator (arXiv:2607.27263), in JAX: worlds drawn from a prior, three 
 (factual, interventional, counterfactual), streams without end.
 
 Order of the modules, each needing only those before it: names, prior, numbers, mechanisms, scm,
-graphs, sample, noise, intervention, simulate, continuous, episode, stream.
+graphs, sample, noise, intervention, simulate, continuous, episode, stream, suite.
 """
 
 from .continuous import simulate_continuous
@@ -17,19 +17,24 @@ from .sample import sample_scm
 from .scm import SCM, companion, descendants, reached, spectral_radius, summary_graph
 from .simulate import simulate
 from .stream import EpisodeBatch, EpisodeStream
+from .suite import EpisodePart, EpisodeSuite, episode_suites, load_episode_suite
 
 __all__ = [
     "SCM",
     "Episode",
     "EpisodeBatch",
+    "EpisodePart",
     "EpisodeStream",
+    "EpisodeSuite",
     "Intervention",
     "Noise",
     "Prior",
     "Query",
     "companion",
     "descendants",
+    "episode_suites",
     "intervene",
+    "load_episode_suite",
     "load_prior",
     "mechanism",
     "no_intervention",
