@@ -20,10 +20,20 @@ from whatif_jax.tscm import EpisodeSuite
 from whatif_jax.tscm.prior import contents_of
 
 from ..run_files import ResultsError
+from .question import EVIDENCE
 
-__all__ = ["COLUMNS", "EVIDENCE", "Estimates", "contents", "load_estimates", "stored", "write"]
+__all__ = [
+    "COLUMNS",
+    "Estimates",
+    "before",
+    "contents",
+    "joined",
+    "load_estimates",
+    "read",
+    "stored",
+    "write",
+]
 
-EVIDENCE = ("before", "whole")
 VERSION = "1"  # of what the columns mean
 COLUMNS = pa.schema(
     [
@@ -36,8 +46,10 @@ COLUMNS = pa.schema(
         ("factual", pa.float32()),
         ("counterfactual", pa.float32()),
         ("interventional", pa.float32()),
-        ("value", pa.float32()),  # of the queried node under the intervention, estimated
-        ("effect", pa.float32()),  # of the intervention, estimated
+        # what the baseline says of the same
+        ("estimated_counterfactual", pa.float32()),
+        ("estimated_interventional", pa.float32()),
+        ("estimated_effect", pa.float32()),
     ]
 )
 
@@ -48,7 +60,7 @@ class Estimates:
 
     Attributes:
         suite: label, such as "identifiability-v1+observed_normal".
-        evidence: of `EVIDENCE`: the steps it was shown.
+        evidence: the steps it was shown, one of `question.EVIDENCE`.
         baseline: its name.
         about: label, what it was trained on, structures it fits, as texts.
         table: `COLUMNS`, by episode, then by offset; no episode twice.
