@@ -89,7 +89,9 @@ class Estimates:
 
 def contents(suite: EpisodeSuite) -> str:
     """SHA-256 of what decides the suite's draws: a change of it makes other episodes."""
-    parts = [[part.name, part.first, part.episodes, contents_of(part.prior)] for part in suite.parts]
+    parts = [
+        [part.name, part.first, part.episodes, contents_of(part.prior)] for part in suite.parts
+    ]
     said = json.dumps([suite.version, suite.seed, suite.steps, parts])
     return hashlib.sha256(said.encode()).hexdigest()
 

@@ -114,7 +114,9 @@ def _answers(
             episodes = jax.tree.map(lambda leaf, place=place: leaf[place], episodes)
         truths, questions, found = _program(episodes, inside, part.structure, evidence)
         cut = functools.partial(jax.tree.map, lambda leaf, count=count: np.asarray(leaf)[:count])
-        answers = {one.name: (one, cut(found[one.name])) for one in inside}
+        answers: dict[str, tuple[Baseline, Any]] = {
+            one.name: (one, cut(found[one.name])) for one in inside
+        }
         for one in baselines:
             if one not in inside:
                 answers[one.name] = one, one.estimate_many(cut(questions), part.structure)

@@ -6,10 +6,10 @@ do variants of a suite with as many episodes; so the difference of two such arra
 of the difference.
 """
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -24,6 +24,9 @@ __all__ = ["ALL", "AXES", "METRICS", "Group", "Metric", "Scored", "statistics"]
 Group = tuple[str, str | int]  # an axis and a value of it
 ALL: Group = ("all", "")
 AXES = ("structure", "regimes", "tier", "offset", "part")
+
+
+_terms = jax.jit(score_terms)
 
 
 class Metric(NamedTuple):
@@ -125,7 +128,7 @@ def _of_episodes(
     places: dict[tuple[str, str], list[int]] = {}  # columns of a baseline's pair, by field
     for one in some:
         for pair, (forecast, target) in _pairs(one).items():
-            terms = score_terms(jnp.asarray(forecast), jnp.asarray(target))
+            terms = _terms(jnp.asarray(forecast), jnp.asarray(target))
             columns += [np.asarray(getattr(terms, field), np.float64) for field in fields]
             places[one.name, pair] = list(range(len(columns) - len(fields), len(columns)))
     groups = _groups(some[0])
@@ -143,7 +146,7 @@ def _of_episodes(
         scores: dict[str, np.ndarray] = {}
         totals: dict[str, dict[str, np.ndarray]] = {}
         for pair in _PAIRS:
-            parts = {
+            parts: dict[str, Any] = {
                 field: every[:, :, where[place]]
                 for field, place in zip(fields, places[one.name, pair], strict=True)
             }

@@ -1,0 +1,103 @@
+"""What `python -m eval tscm` does."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from whatif_jax import root_key
+from whatif_jax.catalog.errors import one_of
+from whatif_jax.tscm import EpisodeSuite, episode_suites, load_episode_suite
+from whatif_jax.tscm.names import VALUES
+
+from .baseline import Baseline
+from .board import Board, board_of
+from .cases import linear_instrument
+from .methods import baselines
+from .report import write_page
+from .results import load_estimates
+from .run import sample_of, score_suite
+
+__all__ = ["ALL_SUITES", "chosen_baselines", "chosen_suites", "run_and_report"]
+
+ALL_SUITES = "all"
+WITH_VALUES = "identifiability"  # the suite whose variants by value are run if none are asked for
+
+
+def chosen_suites(name: str, values: Sequence[str] = ()) -> list[EpisodeSuite]:
+    """Suites of a name, "all" for every one, in variants by where values come from.
+
+    The linear instrumental variable, which a check needs, comes with the suite of structures.
+
+    Args:
+        name: of `episode_suites()`, or "all".
+        values: of `names.VALUES`; empty for all of them with the suite of structures, and the
+            prior's alone with others.
+
+    Raises:
+        ValueError: an unknown suite or mode.
+    """
+    names = episode_suites()
+    if name not in (*names, ALL_SUITES):
+        raise ValueError(f"suite: {name!r}; expected {one_of((*names, ALL_SUITES), name)}")
+    found: dict[str, EpisodeSuite] = {}
+    for one in names if name == ALL_SUITES else (name,):
+        modes = values or (VALUES if one == WITH_VALUES else VALUES[:1])
+        for mode in modes:
+            suite = load_episode_suite(one, values=mode)
+            found[suite.version] = suite
+        if one == WITH_VALUES:
+            linear = linear_instrument()
+            found[linear.version] = linear
+    return list(found.values())
+
+
+def chosen_baselines(names: Sequence[str] = ()) -> list[Baseline]:
+    """Baselines by name; all that are closed forms where none is named.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    known = baselines()
+    for name in names:
+        if name not in known:
+            raise ValueError(f"baselines: {name!r}; expected {one_of(tuple(known), name)}")
+    if names:
+        return [known[name] for name in dict.fromkeys(names)]
+    return [one for one in known.values() if hasattr(one, "estimate")]
+
+
+def run_and_report(
+    suites: Sequence[EpisodeSuite],
+    methods: Sequence[Baseline],
+    out: Path,
+    *,
+    evidence: str = "before",
+    sample: int | None = None,
+    resamples: int = 1000,
+    progress: bool = False,
+    say: Callable[[str], object] = lambda _: None,
+) -> tuple[Board, Path]:
+    """Estimate, score, and write the page of all that the folder holds on these suites.
+
+    Args:
+        suites: of `chosen_suites`.
+        methods: of `chosen_baselines`.
+        out: folder: results in `results/`, the page beside it.
+        evidence: what the baselines may read.
+        sample: episodes of each suite, at most; None for all.
+        resamples: of the bootstrap.
+        progress: whether to show it on standard error.
+        say: called with what is being done.
+
+    Returns:
+        scores, and the path of the page.
+    """
+    folder = out / "results"
+    for suite in suites:
+        size = suite.episodes if sample is None else min(sample, suite.episodes)
+        numbers = None if size == suite.episodes else sample_of(suite, size)
+        score_suite(suite, methods, folder, evidence=evidence, numbers=numbers, progress=progress)
+    say("scores")
+    found = load_estimates(folder, suites)
+    board = board_of(found, suites, key=root_key(0), resamples=resamples)
+    say("page")
+    return board, write_page(board, out)
