@@ -22,15 +22,14 @@ LEAST = 10  # steps of a segment, at least
 
 
 @functools.cache
-def _pairs(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Candidate segments: places [G + 1], membership [G, G, T], steps since the beginning."""
+def _blocks(steps: int) -> tuple[int, np.ndarray, np.ndarray]:
+    """Steps of a block, and [begin, end, block]: whether inside, and steps since the beginning."""
     stride = max(LEAST // 2, -(-steps // GRID))
-    places = np.append(np.arange(0, steps, stride), steps)
-    step = np.arange(steps)
-    begins, ends = places[:-1, None, None], places[None, 1:, None]
-    inside = (step >= begins) & (step < ends)
-    since = np.where(inside, step - begins, 0)
-    return places.astype(np.int32), inside.astype(np.float32), since.astype(np.float32)
+    block = np.arange(-(-steps // stride))
+    begin, end = block[:, None, None], block[None, :, None]
+    inside = (block >= begin) & (block <= end)
+    since = np.where(inside, stride * (block - begin), 0)
+    return stride, inside.astype(np.float32), since.astype(np.float32)
 
 
 def segments_of(
@@ -49,19 +48,18 @@ def segments_of(
         the first step of each, from the last one on, 0 for those there are not.
     """
     steps = values.shape[0]
-    places, inside, since = _pairs(steps)
+    stride, inside, since = _blocks(steps)
     count = jnp.sum(seen, dtype=jnp.float32)
     mean = jnp.sum(jnp.where(seen, values, 0.0)) / jnp.maximum(count, 1.0)
     y = jnp.where(seen, values - mean, 0.0)
     scale = jnp.sqrt(jnp.sum(y * y) / jnp.maximum(count, 1.0))
     y = y / jnp.where(scale > 0.0, scale, 1.0)
-    cost = _costs(y, seen, inside, since)
-
-    ends = places.shape[0] - 1
-    best = [cost[0]]  # [end] of one segment
+    cost = _costs(y, seen, stride, inside, since)
+    ends = cost.shape[0]
+    best = [cost[0]]  # of one segment, by its last block
     origin = [jnp.zeros(ends, jnp.int32)]
     for _ in range(1, SEGMENTS):
-        # a segment from place i follows one that ends there, which is end i - 1
+        # a segment that begins at block i follows one whose last block is i - 1
         total = best[-1][:-1, None] + cost[1:]
         best.append(jnp.min(total, axis=0))
         origin.append(jnp.argmin(total, axis=0).astype(jnp.int32) + 1)
@@ -72,13 +70,12 @@ def segments_of(
     criterion = jnp.where(jnp.isfinite(squares), criterion, jnp.inf)
     chosen = jnp.argmin(criterion).astype(jnp.int32)  # segments less one
 
-    begin_of = jnp.asarray(places)
     starts, end = [], jnp.asarray(ends - 1, jnp.int32)
     for back in range(SEGMENTS):
         left = chosen - back
         start = jnp.stack(origin)[jnp.maximum(left, 0), end]
         start = jnp.where(left > 0, start, 0)
-        starts.append(begin_of[start])
+        starts.append(start * stride)
         end = jnp.maximum(start - 1, 0)
     begins = jnp.stack(starts)
     step = jnp.asarray(np.arange(steps, dtype=np.int32))
@@ -87,17 +84,29 @@ def segments_of(
     return segment, chosen + 1, jnp.where(real, begins, 0)
 
 
-def _costs(y: Array, seen: Array, inside: np.ndarray, since: np.ndarray) -> Float[Array, "G G"]:
-    """Squares around the best line of each candidate [begin, end]; infinite where too short."""
-    mask = seen.astype(jnp.float32)
+def _costs(
+    y: Array, seen: Array, stride: int, inside: np.ndarray, since: np.ndarray
+) -> Float[Array, "G G"]:
+    """Squares around the best line of the segment from each block to each; inf where too short."""
+    blocks = inside.shape[0]
+    padded = jnp.pad(jnp.stack([seen.astype(y.dtype), y]), ((0, 0), (0, blocks * stride - len(y))))
+    mask, values = padded.reshape(2, blocks, stride)
+    at = jnp.asarray(np.arange(stride, dtype=np.float32))[None]
+
+    def own(of: Array) -> Array:
+        return jnp.sum(of, axis=1)
 
     def sums(weights: np.ndarray, of: Array) -> Array:
-        return jnp.einsum("bet,t->be", jnp.asarray(weights), of, precision="highest")
+        return jnp.einsum("beg,g->be", jnp.asarray(weights), of, precision="highest")
 
-    count = sums(inside, mask)
+    # sums over a segment of 1, k, k^2, y, k y, y^2, k its steps since the beginning
+    number, steps, summed = own(mask), own(mask * at), own(values)
+    count, total = sums(inside, number), sums(inside, summed)
+    k = sums(inside, steps) + sums(since, number)
+    k2 = sums(inside, own(mask * at * at)) + sums(2.0 * since, steps) + sums(since**2, number)
+    product = sums(inside, own(values * at)) + sums(since, summed)
+    square = sums(inside, own(values * values))
     one = jnp.maximum(count, 1.0)
-    k, k2 = sums(since, mask), sums(since**2, mask)
-    total, product, square = sums(inside, y), sums(since, y), sums(inside, y * y)
     spread = jnp.maximum(k2 - k * k / one, 1e-3)
     along = product - k * total / one
     left = jnp.maximum(square - total * total / one - along * along / spread, 0.0)
