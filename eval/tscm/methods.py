@@ -1,6 +1,18 @@
 """The baselines by name."""
 
+from .autoregression import var
 from .baseline import Baseline, ClosedForm
+from .interrupted import interrupted
+from .regression import (
+    back_door,
+    fits_back_door,
+    fits_front_door,
+    fits_instrument,
+    fits_regression,
+    front_door,
+    instrument,
+    regression,
+)
 from .trivial import last, mean, oracle, zero
 
 __all__ = ["baselines"]
@@ -12,6 +24,12 @@ def baselines() -> dict[str, Baseline]:
         ClosedForm("zero", "Zero", zero),
         ClosedForm("mean", "Mean before the onset", mean),
         ClosedForm("last", "Last value", last),
+        ClosedForm("var", "Vector autoregression", var),
+        ClosedForm("regression", "Plain regression", regression, fits_regression),
+        ClosedForm("back_door", "Back-door regression", back_door, fits_back_door),
+        ClosedForm("instrument", "Two-stage least squares", instrument, fits_instrument),
+        ClosedForm("front_door", "Front-door regression", front_door, fits_front_door),
+        ClosedForm("interrupted", "Interrupted time series", interrupted),
         ClosedForm("oracle", "Oracle", oracle),
     )
     return {method.name: method for method in found}
