@@ -18,7 +18,7 @@ from tqdm import tqdm
 from whatif_jax.tscm import Episode, EpisodePart, EpisodeSuite
 from whatif_jax.tscm.scores import Truths, truths_of
 
-from .baseline import RUNGS, Baseline, ClosedForm, Estimate
+from .baseline import RUNGS, Baseline, ClosedForm, Estimate, everywhere
 from .question import EVIDENCE, Question, question_of
 from .results import COLUMNS, Estimates, before, contents, joined, write
 
@@ -112,7 +112,11 @@ def _answers(
         if count < rows:  # so that each part has one program
             place = np.resize(np.arange(count), rows)
             episodes = jax.tree.map(lambda leaf, place=place: leaf[place], episodes)
-        truths, questions, found = _program(episodes, inside, part.structure, evidence)
+        truths, questions = _questions(episodes, evidence)
+        found = {}
+        for asks, structure in ((False, ""), (True, part.structure)):
+            some_of = tuple(one for one in inside if (one.fits is not everywhere) == asks)
+            found |= _program(questions, episodes, some_of, structure)
         cut = functools.partial(jax.tree.map, lambda leaf, count=count: np.asarray(leaf)[:count])
         answers: dict[str, tuple[Baseline, Any]] = {
             one.name: (one, cut(found[one.name])) for one in inside
@@ -129,19 +133,28 @@ def _answers(
         yield part, about, cut(truths), answers
 
 
-@functools.partial(jax.jit, static_argnames=("baselines", "structure", "evidence"))
+@functools.partial(jax.jit, static_argnames=("evidence",))
+def _questions(episodes: Episode, evidence: str) -> tuple[Truths, Question]:
+    return jax.vmap(lambda one: (truths_of(one), question_of(one, evidence)))(episodes)
+
+
+@functools.partial(jax.jit, static_argnames=("baselines", "structure"))
 def _program(
-    episodes: Episode, baselines: tuple[ClosedForm, ...], structure: str, evidence: str
-) -> tuple[Truths, Question, dict[str, Estimate]]:
-    def one(episode: Episode) -> tuple[Truths, Question, dict[str, Estimate]]:
-        question = question_of(episode, evidence)
-        found = {
+    questions: Question, episodes: Episode, baselines: tuple[ClosedForm, ...], structure: str
+) -> dict[str, Estimate]:
+    """Estimates of several baselines, compiled once a shape and structure.
+
+    Those that ask for no structure are called without one, so that structures of one size share
+    their program.
+    """
+
+    def one(question: Question, episode: Episode) -> dict[str, Estimate]:
+        return {
             baseline.name: baseline.estimate(question, structure, episode=episode)
             for baseline in baselines
         }
-        return truths_of(episode), question, found
 
-    return jax.vmap(one)(episodes)
+    return jax.vmap(one)(questions, episodes)
 
 
 class _Keeper:

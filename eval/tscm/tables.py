@@ -75,7 +75,8 @@ def reference_table(board: Board) -> Table:
     note = (
         "Pooled RMSE and direction accuracy against the interventional run, on the raw scale, as "
         "in DoTime's Table 3. ±: standard deviation of the RMSE over resamples. Direction: share "
-        f"of right signs among targets of at least 0.1 in size; a forecast of 0 has no sign. {BELOW}"
+        "of right signs among targets of at least 0.1 in size; a forecast of 0 has no sign. "
+        f"{BELOW}"
     )
     return Table.of_rows("reference", "Reference table", columns, rows, note)
 

@@ -20,7 +20,7 @@ def test_scores_are_those_of_scikit_learn_and_numpy(size, shift):
     error, ratio, direction = scored(forecast, target)
     forecast, target = forecast.astype(np.float64), target.astype(np.float64)
     directed = np.abs(target) >= np.float32(0.1)
-    assert 0 < directed.sum()
+    assert directed.sum() > 0
     np.testing.assert_allclose(error, root_mean_squared_error(target, forecast), rtol=1e-6)
     np.testing.assert_allclose(ratio, 1 - r2_score(target, forecast), rtol=1e-5)
     np.testing.assert_allclose(direction, np.mean(forecast[directed] * target[directed] > 0))

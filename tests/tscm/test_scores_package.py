@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from tests.tscm.score_sums import scored, sums
 
 FOLDER = os.environ.get("DOTIME", "")
