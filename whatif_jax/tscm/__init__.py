@@ -4,7 +4,7 @@ DoTime's generator (arXiv:2607.27263), in JAX: worlds drawn from a prior, three 
 (factual, interventional, counterfactual), streams without end.
 
 Order of the modules, each needing only those before it: names, prior, numbers, mechanisms, scm,
-graphs, sample, noise, intervention, simulate, continuous, episode, stream.
+graphs, sample, noise, intervention, simulate, continuous, episode, stream, task.
 """
 
 from .continuous import simulate_continuous
@@ -17,12 +17,15 @@ from .sample import sample_scm
 from .scm import SCM, companion, descendants, reached, spectral_radius, summary_graph
 from .simulate import simulate
 from .stream import EpisodeBatch, EpisodeStream
+from .task import EpisodeTaskBatch, EpisodeTasks, task_of_episode
 
 __all__ = [
     "SCM",
     "Episode",
     "EpisodeBatch",
     "EpisodeStream",
+    "EpisodeTaskBatch",
+    "EpisodeTasks",
     "Intervention",
     "Noise",
     "Prior",
@@ -43,4 +46,5 @@ __all__ = [
     "spectral_radius",
     "structures",
     "summary_graph",
+    "task_of_episode",
 ]
