@@ -273,6 +273,7 @@ def tscm(
             "for identifiability if omitted."
         ),
     ] = "",
+    set_: Settings = None,
     out: Annotated[
         Path, typer.Option("--out", help="Folder of the page and of its results.")
     ] = Path("results/tscm"),
@@ -286,7 +287,7 @@ def tscm(
     from .tscm.report import reference_text
 
     suites = chosen_suites(suite, names_in(values))
-    methods = chosen_baselines(names_in(baselines))
+    methods = chosen_baselines(names_in(baselines), parse_settings(set_ or []))
     try:
         with compilation_said(progress):
             board, page = run_and_report(

@@ -1,17 +1,19 @@
 """What `python -m eval tscm` does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from whatif_jax import root_key
 from whatif_jax.catalog.errors import one_of
 from whatif_jax.tscm import EpisodeSuite, episode_suites, load_episode_suite
 from whatif_jax.tscm.names import VALUES
 
-from .baseline import Baseline
+from .baseline import Baseline, ClosedForm
 from .board import Board, board_of
 from .cases import linear_instrument
 from .methods import baselines
+from .question import EVIDENCE
 from .report import write_page
 from .results import load_estimates
 from .run import sample_of, score_suite
@@ -19,6 +21,7 @@ from .run import sample_of, score_suite
 __all__ = ["ALL_SUITES", "chosen_baselines", "chosen_suites", "run_and_report"]
 
 ALL_SUITES = "all"
+CHRONOS = "chronos-2"
 WITH_VALUES = "identifiability"  # the suite whose variants by value are run if none are asked for
 
 
@@ -50,19 +53,27 @@ def chosen_suites(name: str, values: Sequence[str] = ()) -> list[EpisodeSuite]:
     return list(found.values())
 
 
-def chosen_baselines(names: Sequence[str] = ()) -> list[Baseline]:
+def chosen_baselines(
+    names: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+) -> list[Baseline]:
     """Baselines by name; all that are closed forms where none is named.
 
+    Args:
+        names: of `baselines()`.
+        settings: of Chronos-2's forecaster, such as `model` and `device`.
+
     Raises:
-        ValueError: an unknown name.
+        ValueError: an unknown name, or settings that no baseline takes.
     """
-    known = baselines()
+    known = baselines(settings)
     for name in names:
         if name not in known:
             raise ValueError(f"baselines: {name!r}; expected {one_of(tuple(known), name)}")
+    if settings and CHRONOS not in names:
+        raise ValueError(f"--set: {dict(settings)}; expected {CHRONOS} among --baselines")
     if names:
         return [known[name] for name in dict.fromkeys(names)]
-    return [one for one in known.values() if hasattr(one, "estimate")]
+    return [one for one in known.values() if isinstance(one, ClosedForm)]
 
 
 def run_and_report(
@@ -91,11 +102,15 @@ def run_and_report(
     Returns:
         scores, and the path of the page.
     """
+    if evidence not in EVIDENCE:
+        raise ValueError(f"evidence: {evidence!r}; expected {one_of(EVIDENCE, evidence)}")
     folder = out / "results"
-    for suite in suites:
-        size = suite.episodes if sample is None else min(sample, suite.episodes)
-        numbers = None if size == suite.episodes else sample_of(suite, size)
-        score_suite(suite, methods, folder, evidence=evidence, numbers=numbers, progress=progress)
+    numbers = [
+        None if sample is None or sample >= suite.episodes else sample_of(suite, sample)
+        for suite in suites
+    ]
+    for suite, some in zip(suites, numbers, strict=True):
+        score_suite(suite, methods, folder, evidence=evidence, numbers=some, progress=progress)
     say("scores")
     found = load_estimates(folder, suites)
     board = board_of(found, suites, key=root_key(0), resamples=resamples)

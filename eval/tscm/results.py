@@ -2,9 +2,11 @@
 
 `<folder>/<suite>/<evidence>/<baseline>.parquet` has one row a query, with the truths beside the
 estimates, so that every score can be computed from it again. A run on more episodes adds to it.
+Estimates by other code than the checkout's are not there for it: they are made again.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -35,6 +37,9 @@ __all__ = [
 ]
 
 VERSION = "1"  # of what the columns mean
+# Modules that a change of estimates cannot come from.
+_LATER = ("board", "cases", "checks", "command", "published", "report", "results", "run",
+          "statistics", "tables")  # fmt: skip
 COLUMNS = pa.schema(
     [
         ("episode", pa.int32()),  # number in the suite
@@ -96,20 +101,28 @@ def contents(suite: EpisodeSuite) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
+@functools.cache
+def code() -> str:
+    """SHA-256 of the modules that estimate: all beside this one that do not score or report."""
+    folder = Path(__file__).parent
+    texts = [path.read_bytes() for path in sorted(folder.glob("*.py")) if path.stem not in _LATER]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()
+
+
 def stored(folder: Path, suite: str, evidence: str, baseline: str) -> Path:
     """Where the estimates of a baseline lie."""
     return folder / suite / evidence / f"{baseline}.parquet"
 
 
-def write(folder: Path, found: Estimates, suite_contents: str) -> Path:
+def write(folder: Path, found: Estimates, suite: EpisodeSuite) -> Path:
     """Write estimates whole.
 
     Raises:
         ResultsError: the folder cannot be written.
     """
     path = stored(folder, found.suite, found.evidence, found.baseline)
-    said = {"suite": found.suite, "contents": suite_contents, "version": VERSION,
-            "evidence": found.evidence, "baseline": found.baseline,
+    said = {"suite": found.suite, "contents": contents(suite), "version": VERSION,
+            "code": code(), "evidence": found.evidence, "baseline": found.baseline,
             "about": json.dumps(dict(found.about), sort_keys=True)}  # fmt: skip
     table = found.table.replace_schema_metadata(said)
     with explained(ResultsError, "out", path):
@@ -117,8 +130,8 @@ def write(folder: Path, found: Estimates, suite_contents: str) -> Path:
     return path
 
 
-def read(path: Path) -> tuple[Estimates, str]:
-    """Estimates of a file, and the contents of the suite that they are of.
+def read(path: Path) -> tuple[Estimates, Mapping[str, str]]:
+    """Estimates of a file, and what it says of itself.
 
     Raises:
         ResultsError: no such file, a damaged one, or one of another version.
@@ -138,11 +151,11 @@ def read(path: Path) -> tuple[Estimates, str]:
     found = Estimates(
         said["suite"], said["evidence"], said["baseline"], json.loads(said["about"]), table
     )
-    return found, said["contents"]
+    return found, said
 
 
 def before(folder: Path, suite: EpisodeSuite, evidence: str, baseline: str) -> Estimates | None:
-    """What an earlier run left; None where it left nothing.
+    """What an earlier run of the same code left; None where it left nothing.
 
     Raises:
         ResultsError: it is damaged, of another version, or of a suite with other contents.
@@ -150,13 +163,13 @@ def before(folder: Path, suite: EpisodeSuite, evidence: str, baseline: str) -> E
     path = stored(folder, suite.version, evidence, baseline)
     if not path.is_file():
         return None
-    found, made_of = read(path)
-    if made_of != contents(suite):
+    found, said = read(path)
+    if said["contents"] != contents(suite):
         raise ResultsError(
             f"results: {path} is of another {suite.version}; expected the same seed, sizes and "
             f"priors: remove it, or choose another folder"
         )
-    return found
+    return found if said["code"] == code() else None
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

@@ -18,11 +18,13 @@ from tqdm import tqdm
 from whatif_jax.tscm import Episode, EpisodePart, EpisodeSuite
 from whatif_jax.tscm.scores import Truths, truths_of
 
+from ..forecasters import FORECASTERS, declared_of
+from ..run_files import ResultsError
 from .baseline import RUNGS, Baseline, ClosedForm, Estimate, everywhere
 from .question import EVIDENCE, Question, question_of
-from .results import COLUMNS, Estimates, before, contents, joined, write
+from .results import COLUMNS, Estimates, before, joined, stored, write
 
-__all__ = ["sample_of", "score_suite"]
+__all__ = ["about_of", "sample_of", "score_suite"]
 
 _SAVE_SECONDS = 120.0  # of work that an interruption may lose
 
@@ -77,7 +79,7 @@ def score_suite(
     if evidence not in EVIDENCE:
         raise ValueError(f"evidence: {evidence!r}; expected one of {', '.join(EVIDENCE)}")
     wanted = np.arange(suite.episodes) if numbers is None else np.unique(numbers)
-    earlier = {one.name: before(folder, suite, evidence, one.name) for one in baselines}
+    earlier = {one.name: _earlier(folder, suite, evidence, one) for one in baselines}
     left: dict[bytes, tuple[np.ndarray, list[Baseline]]] = {}
     for one in baselines:
         known = earlier[one.name]
@@ -96,6 +98,19 @@ def score_suite(
                 bar.update(len(found["episode"]))
             keeper.save()
     return [keeper.kept(one) for one in baselines]
+
+
+def _earlier(
+    folder: Path, suite: EpisodeSuite, evidence: str, baseline: Baseline
+) -> Estimates | None:
+    found = before(folder, suite, evidence, baseline.name)
+    if found is not None and found.about != about_of(baseline, suite):
+        raise ResultsError(
+            f"results: {stored(folder, suite.version, evidence, baseline.name)}: made with "
+            f"{found.about}; expected {about_of(baseline, suite)}: remove it, or choose another "
+            f"folder"
+        )
+    return found
 
 
 def _answers(
@@ -168,7 +183,6 @@ class _Keeper:
         earlier: Mapping[str, Estimates | None],
     ):
         self._suite, self._folder, self._evidence = suite, folder, evidence
-        self._contents = contents(suite)
         self._kept = {name: one for name, one in earlier.items() if one is not None}
         self._new: dict[str, list[pa.Table]] = {}
         self._about: dict[str, dict[str, Any]] = {}
@@ -199,7 +213,7 @@ class _Keeper:
             columns["estimated_effect"] = np.asarray(found.effect, np.float32).ravel()
             table = pa.table({field: columns[field] for field in COLUMNS.names}, schema=COLUMNS)
             self._new.setdefault(name, []).append(table)
-            self._about[name] = _about(baseline, self._suite)
+            self._about[name] = about_of(baseline, self._suite)
         if time.monotonic() - self._saved > _SAVE_SECONDS:
             self.save()
 
@@ -209,7 +223,7 @@ class _Keeper:
             known = self._kept.get(name)
             table = joined([*([] if known is None else [known.table]), *tables])
             one = Estimates(self._suite.version, self._evidence, name, self._about[name], table)
-            write(self._folder, one, self._contents)
+            write(self._folder, one, self._suite)
             self._kept[name] = one
         self._new = {}
         self._saved = time.monotonic()
@@ -219,11 +233,13 @@ class _Keeper:
         return self._kept[baseline.name]
 
 
-def _about(baseline: Baseline, suite: EpisodeSuite) -> dict[str, Any]:
-    """What is said of a baseline beside its numbers."""
+def about_of(baseline: Baseline, suite: EpisodeSuite) -> dict[str, Any]:
+    """What is said of a baseline beside its numbers: JSON values."""
     structures = list(dict.fromkeys(part.structure for part in suite.parts))
+    trained = declared_of(baseline.name) if baseline.name in FORECASTERS else "nothing"
     return {
         "label": baseline.label,
-        "trained_on": getattr(baseline, "trained_on", "nothing"),
+        "trained_on": getattr(baseline, "trained_on", trained),
+        "settings": dict(getattr(baseline, "settings", {})),
         "fits": [name for name in structures if baseline.applies(name)],
     }
