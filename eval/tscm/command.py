@@ -112,7 +112,9 @@ def run_and_report(
     for suite, some in zip(suites, numbers, strict=True):
         score_suite(suite, methods, folder, evidence=evidence, numbers=some, progress=progress)
     say("scores")
-    found = load_estimates(folder, suites)
+    found = load_estimates(
+        folder, suites, lambda path: say(f"left out, as other code made it: {path}")
+    )
     board = board_of(found, suites, key=root_key(0), resamples=resamples)
     say("page")
     return board, write_page(board, out)

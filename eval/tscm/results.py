@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +177,17 @@ def joined(tables: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).sort_by([("episode", "ascending"), ("offset", "ascending")])
 
 
-def load_estimates(folder: Path, suites: Iterable[EpisodeSuite]) -> list[Estimates]:
+def load_estimates(
+    folder: Path,
+    suites: Iterable[EpisodeSuite],
+    left_out: Callable[[Path], object] = lambda _: None,
+) -> list[Estimates]:
     """All estimates on some suites, in the order of suites, evidence and names of baselines.
+
+    Args:
+        folder: of the results.
+        suites: whose results are wanted.
+        left_out: called with the path of what other code made.
 
     Raises:
         ResultsError: as for `before`.
@@ -188,6 +197,8 @@ def load_estimates(folder: Path, suites: Iterable[EpisodeSuite]) -> list[Estimat
         for evidence in EVIDENCE:
             for path in sorted((folder / suite.version / evidence).glob("*.parquet")):
                 one = before(folder, suite, evidence, path.stem)
-                if one is not None:
+                if one is None:
+                    left_out(path)
+                else:
                     found.append(one)
     return found

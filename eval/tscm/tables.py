@@ -26,7 +26,7 @@ _AXES = {
     "offset": "steps to the query",
     "part": "part",
 }
-EVIDENCE = {
+_READS = {
     "before": "the steps before the onset",
     "whole": "the whole factual run, as the package's regressions do",
 }
@@ -215,7 +215,7 @@ def methods_table(board: Board) -> Table:
             {
                 "model": model,
                 "label": first.about["label"],
-                "evidence": EVIDENCE[first.evidence],
+                "evidence": _READS[first.evidence],
                 "trained_on": first.about["trained_on"],
                 "fits": "everything"
                 if fits == all_of
