@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 from whatif_jax.tscm import EpisodeSuite
 
 from ..report.models import ReportError
+from .cases import CASES
 from .methods import baselines
 from .results import Estimates
 from .statistics import ALL, Group, Scored, statistics
@@ -45,6 +46,11 @@ class Board:
     def plain(self) -> list[str]:
         """Labels of the suites as they are, without variants."""
         return [label for label, suite in self.suites.items() if mode_of(suite) == PRIOR]
+
+    @property
+    def columns(self) -> list[str]:
+        """Labels of the suites of the reference table: those that are no cases of checks."""
+        return [label for label in self.plain if self.suites[label].name not in CASES]
 
     def variants(self, name: str) -> dict[str, str]:
         """Labels of a suite and of its variants, by mode of values."""

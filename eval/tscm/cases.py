@@ -1,15 +1,40 @@
 """Episodes beside the suites, for what must come out."""
 
-from whatif_jax.tscm import EpisodePart, EpisodeSuite, load_prior
+from whatif_jax.tscm import EpisodePart, EpisodeSuite, Prior, load_prior
 
-__all__ = ["linear_instrument"]
+__all__ = ["CASES", "METHODS", "case_suites"]
+
+CASES = ("linear_instrument", "long")
+METHODS = ("zero", "mean", "regression", "back_door", "instrument", "oracle")
+"""Baselines that are run on them."""
+_CONFOUNDER, _INSTRUMENT = "observed_confounder", "instrumental_variable"
 
 
-def linear_instrument(episodes: int = 1200, steps: int = 200) -> EpisodeSuite:
-    """The instrumental variable with linear mechanisms alone: what two-stage least squares assumes.
+def case_suites(episodes: int = 1200, long_steps: int = 2000) -> list[EpisodeSuite]:
+    """The linear instrumental variable, and long series of it and of the observed confounder.
 
-    Seeds of the frozen suites begin at 910001; this one's is none of theirs.
+    Linear mechanisms are what two-stage least squares assumes. A bias stays in long series while
+    the error of an unbiased estimate goes. Seeds are none of the frozen suites'.
+
+    Args:
+        episodes: of each part; half as many of long series.
+        long_steps: of the long series.
     """
-    prior = load_prior("instrumental_variable", {"mechanisms": {"linear": 1.0}})
-    part = EpisodePart("instrumental_variable", prior.structure, 3, prior, 0, episodes)
-    return EpisodeSuite("linear_instrument", "linear-instrument-v1", 910_101, steps, (part,))
+    linear = load_prior(_INSTRUMENT, {"mechanisms": {"linear": 1.0}})
+    half = episodes // 2
+    return [
+        EpisodeSuite(
+            CASES[0], "linear-instrument-v1", 910_101, 200, (_part(linear, 3, 0, episodes),)
+        ),
+        EpisodeSuite(
+            CASES[1],
+            "long-v1",
+            910_102,
+            long_steps,
+            (_part(load_prior(_CONFOUNDER), 1, 0, half), _part(linear, 3, half, half)),
+        ),
+    ]
+
+
+def _part(prior: Prior, tier: int, first: int, episodes: int) -> EpisodePart:
+    return EpisodePart(prior.structure, prior.structure, tier, prior, first, episodes)

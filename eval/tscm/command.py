@@ -11,7 +11,7 @@ from whatif_jax.tscm.names import VALUES
 
 from .baseline import Baseline, ClosedForm
 from .board import Board, board_of
-from .cases import linear_instrument
+from .cases import CASES, METHODS, case_suites
 from .methods import baselines
 from .question import EVIDENCE
 from .report import write_page
@@ -28,7 +28,7 @@ WITH_VALUES = "identifiability"  # the suite whose variants by value are run if 
 def chosen_suites(name: str, values: Sequence[str] = ()) -> list[EpisodeSuite]:
     """Suites of a name, "all" for every one, in variants by where values come from.
 
-    The linear instrumental variable, which a check needs, comes with the suite of structures.
+    Episodes that checks need, `case_suites()`, come with the suite of structures.
 
     Args:
         name: of `episode_suites()`, or "all".
@@ -48,8 +48,7 @@ def chosen_suites(name: str, values: Sequence[str] = ()) -> list[EpisodeSuite]:
             suite = load_episode_suite(one, values=mode)
             found[suite.version] = suite
         if one == WITH_VALUES:
-            linear = linear_instrument()
-            found[linear.version] = linear
+            found |= {suite.version: suite for suite in case_suites()}
     return list(found.values())
 
 
@@ -110,7 +109,10 @@ def run_and_report(
         for suite in suites
     ]
     for suite, some in zip(suites, numbers, strict=True):
-        score_suite(suite, methods, folder, evidence=evidence, numbers=some, progress=progress)
+        chosen = methods
+        if suite.name in CASES:
+            chosen = [one for one in methods if one.name in METHODS]
+        score_suite(suite, chosen, folder, evidence=evidence, numbers=some, progress=progress)
     say("scores")
     found = load_estimates(
         folder, suites, lambda path: say(f"left out, as other code made it: {path}")

@@ -73,7 +73,7 @@ def _rendered(board: Board, sections: Sequence[Section]) -> str:
     facts = [
         f"{label}: {suite.episodes:,} episodes of {suite.steps} steps"
         for label, suite in board.suites.items()
-        if label in board.plain
+        if label in board.columns
     ]
     return templates(Path(__file__).parent / "page").get_template("page.html.j2").render(
         sections=sections,
@@ -93,7 +93,7 @@ def _rendered(board: Board, sections: Sequence[Section]) -> str:
 def reference_text(board: Board) -> str:
     """The reference table as the paper prints it: RMSE ± deviation (direction), in Markdown."""
     table = reference_table(board)
-    labels = board.plain
+    labels = board.columns
     rows = []
     for row in table.frame.to_dicts():
         cells = [row["model"]]
@@ -111,7 +111,7 @@ def _markdown(board: Board, found: Sequence[Finding], papers: Sequence[Table]) -
     """Reference table, checks, the paper's figures, methods."""
     reference = reference_table(board)
     sizes = "; ".join(
-        f"{label}: {board.suites[label].episodes:,} episodes" for label in board.plain
+        f"{label}: {board.suites[label].episodes:,} episodes" for label in board.columns
     )
     verdicts = grid(
         ("must come out", "here", ""), [(one.claim, one.verdict, one.summary) for one in found]

@@ -56,7 +56,7 @@ def scored_on(board: Board, label: str, model: str) -> str:
 def reference_table(board: Board) -> Table:
     """DoTime's Table 3, with our baselines on our suites."""
     metrics = {"interventional_rmse": "RMSE", "interventional_direction": "direction"}
-    labels = board.plain
+    labels = board.columns
     columns = [MODEL]
     for place, label in enumerate(labels):
         columns += [_column(f"s{place}_{key}", text, label) for key, text in metrics.items()]

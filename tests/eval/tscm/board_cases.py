@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from eval.tscm.cases import linear_instrument
+from eval.tscm.cases import case_suites
 from eval.tscm.results import COLUMNS, Estimates
 from whatif_jax.tscm import EpisodePart, EpisodeSuite, load_prior
 
@@ -29,8 +29,7 @@ OBSERVED = suite(
     "identifiability-v1+observed_normal",
 )
 CONTINUOUS = suite("continuous", ["back_door", "front_door"])
-LINEAR = linear_instrument(EPISODES)
-SUITES = [IDENTIFIABILITY, OBSERVED, LINEAR, CONTINUOUS]
+SUITES = [IDENTIFIABILITY, OBSERVED, *case_suites(EPISODES), CONTINUOUS]
 FITS = {"back_door": {"back_door", "observed_confounder"}}
 NAMES = ("zero", "mean", "regression", "back_door", "instrument", "oracle")
 

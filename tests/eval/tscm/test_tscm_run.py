@@ -23,9 +23,10 @@ from eval.tscm.run import sample_of, score_suite
 from whatif_jax.tscm import EpisodePart, EpisodeSuite, load_episode_suite, load_prior
 
 PRIOR = load_prior("bi_variate", {"query": {"offsets": [0, 1]}})
-PARTS = (
-    EpisodePart("one", "bi_variate", 1, PRIOR, 0, 8),
-    EpisodePart("other", "bi_variate", 2, PRIOR, 8, 4),
+# parts of one size and prior, so that all of this is one program
+PARTS = tuple(
+    EpisodePart(name, "bi_variate", place + 1, PRIOR, 3 * place, 3)
+    for place, name in enumerate(("one", "two", "other"))
 )
 SUITE = EpisodeSuite("small", "small-v1", 7, 40, PARTS)
 CLOSED = [baselines()[name] for name in ("zero", "mean", "oracle")]
@@ -38,7 +39,7 @@ def rows(path):
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    return folder, score_suite(SUITE, CLOSED, folder, batch_size=3)
+    return folder, score_suite(SUITE, CLOSED, folder)
 
 
 def test_every_query_of_every_episode_is_a_row_with_its_truths(first):
@@ -46,21 +47,21 @@ def test_every_query_of_every_episode_is_a_row_with_its_truths(first):
     assert [one.baseline for one in found] == ["zero", "mean", "oracle"]
     for one in found:
         assert one.table.schema.remove_metadata().equals(COLUMNS)
-        np.testing.assert_array_equal(one.column("episode"), np.repeat(np.arange(12), 2))
-        np.testing.assert_array_equal(one.column("offset"), np.tile([0, 1], 12))
-        assert one.column("tier").tolist() == [1] * 16 + [2] * 8
+        np.testing.assert_array_equal(one.column("episode"), np.repeat(np.arange(9), 2))
+        np.testing.assert_array_equal(one.column("offset"), np.tile([0, 1], 9))
+        assert one.column("tier").tolist() == [1] * 6 + [2] * 6 + [3] * 6
         assert rows(stored(folder, "small-v1", "before", one.baseline))["part"][-1] == "other"
-    episodes = SUITE.episodes_of(np.arange(8))
+    _, _, episodes = next(SUITE.batches())
     node, steps = episodes.query.node, np.asarray(episodes.query.steps)
-    row = np.arange(8)[:, None]
+    row = np.arange(3)[:, None]
     for name in ("factual", "counterfactual", "interventional"):
         expected = np.asarray(getattr(episodes, name))[row, steps, np.asarray(node)[:, None]]
-        np.testing.assert_array_equal(found[0].column(name)[:16], expected.ravel())
+        np.testing.assert_array_equal(found[0].column(name)[:6], expected.ravel())
     onset = np.asarray(episodes.intervention.onset)
-    series = np.asarray(episodes.factual)[np.arange(8), :, np.asarray(node)]
+    series = np.asarray(episodes.factual)[np.arange(3), :, np.asarray(node)]
     means = [row[:start].mean() for row, start in zip(series, onset, strict=True)]
     np.testing.assert_allclose(
-        found[1].column("estimated_interventional")[:16], np.repeat(means, 2), atol=1e-6
+        found[1].column("estimated_interventional")[:6], np.repeat(means, 2), atol=1e-6
     )
     oracle = found[2]
     for rung in ("interventional", "counterfactual"):
@@ -69,15 +70,15 @@ def test_every_query_of_every_episode_is_a_row_with_its_truths(first):
 
 def test_values_do_not_depend_on_batches_or_on_what_else_is_run(first, tmp_path):
     _, found = first
-    alone = score_suite(SUITE, CLOSED[1:2], tmp_path, batch_size=3, numbers=np.array([9, 2]))[0]
-    assert alone.episodes.tolist() == [2, 9]
-    both = found[1].table.filter(np.isin(found[1].column("episode"), [2, 9]))
+    alone = score_suite(SUITE, CLOSED[1:2], tmp_path, numbers=np.array([7, 2]))[0]
+    assert alone.episodes.tolist() == [2, 7]
+    both = found[1].table.filter(np.isin(found[1].column("episode"), [2, 7]))
     assert alone.table.replace_schema_metadata().equals(both.replace_schema_metadata())
 
 
 def test_a_run_goes_on_from_what_is_there(first, tmp_path, monkeypatch):
     _, found = first
-    score_suite(SUITE, CLOSED[:1], tmp_path, batch_size=3, numbers=np.arange(5))
+    score_suite(SUITE, CLOSED[:1], tmp_path, numbers=np.arange(5))
     made = []
     batches = EpisodeSuite.batches
 
@@ -86,26 +87,26 @@ def test_a_run_goes_on_from_what_is_there(first, tmp_path, monkeypatch):
         return batches(self, batch_size=batch_size, numbers=numbers)
 
     monkeypatch.setattr(EpisodeSuite, "batches", counted)
-    again = score_suite(SUITE, CLOSED[:2], tmp_path, batch_size=3)
-    assert sorted(made, key=len) == [[5, 6, 7, 8, 9, 10, 11], list(range(12))]
+    again = score_suite(SUITE, CLOSED[:2], tmp_path)
+    assert sorted(made, key=len) == [[5, 6, 7, 8], list(range(9))]
     for one, other in zip(again, found, strict=False):
         assert one.table.replace_schema_metadata().equals(other.table.replace_schema_metadata())
-    score_suite(SUITE, CLOSED[:2], tmp_path, batch_size=3)
+    score_suite(SUITE, CLOSED[:2], tmp_path)
     assert len(made) == 2, "all is there"
     monkeypatch.setattr(eval.tscm.results, "code", lambda: "other")
-    score_suite(SUITE, CLOSED[:1], tmp_path, batch_size=3)
+    score_suite(SUITE, CLOSED[:1], tmp_path)
     assert len(made) == 3, "other code makes it again"
 
 
 @dataclasses.dataclass(frozen=True)
 class Outside:
-    """A baseline on the host, which stops where it is told to."""
+    """A baseline on the host, which is stopped after some calls."""
 
     name: str = "outside"
     label: str = "Outside"
     trained_on: str = "published"
-    stop: int = 10**9
     bad: bool = False
+    left: list = dataclasses.field(default_factory=lambda: [10**9])
 
     def applies(self, structure):
         return True
@@ -113,14 +114,15 @@ class Outside:
     def estimate_many(self, questions, structure="", *, episode=None):
         assert episode is None, "the truth is the oracle's alone"
         steps = np.asarray(questions.query.steps)
-        if len(steps) > self.stop:
+        self.left[0] -= 1
+        if self.left[0] < 0:
             raise KeyboardInterrupt
         value = np.full(steps.shape, np.nan if self.bad else 1.0, np.float32)
         return Estimate(value, np.zeros_like(value))
 
 
 def test_a_baseline_on_the_host_says_what_it_was_trained_on(tmp_path):
-    found = score_suite(SUITE, [Outside(), *CLOSED[:1]], tmp_path, batch_size=3)
+    found = score_suite(SUITE, [Outside(), *CLOSED[:1]], tmp_path)
     assert found[0].about["trained_on"] == "published"
     assert found[1].about["trained_on"] == "nothing"
     assert set(found[0].column("estimated_interventional")) == {1.0}
@@ -128,14 +130,14 @@ def test_a_baseline_on_the_host_says_what_it_was_trained_on(tmp_path):
 
 def test_what_was_estimated_before_an_interruption_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(eval.tscm.run, "_SAVE_SECONDS", 0.0)
-    with pytest.raises(KeyboardInterrupt):  # the second part has batches of 4
-        score_suite(SUITE, [Outside(stop=3)], tmp_path, batch_size=4, numbers=np.r_[0:3, 8:12])
+    with pytest.raises(KeyboardInterrupt):
+        score_suite(SUITE, [Outside(left=[2])], tmp_path)
     kept = load_estimates(tmp_path, [SUITE])
-    assert [one.episodes.tolist() for one in kept] == [[0, 1, 2]]
+    assert [one.episodes.tolist() for one in kept] == [[0, 1, 2, 3, 4, 5]]
 
 
 def test_results_of_another_suite_or_settings_or_damaged_ones_are_refused(tmp_path):
-    score_suite(SUITE, [Outside()], tmp_path, batch_size=3, numbers=np.arange(2))
+    score_suite(SUITE, [Outside()], tmp_path, numbers=np.arange(2))
     other = dataclasses.replace(SUITE, seed=8)
     with pytest.raises(ResultsError, match=r"^results: .* is of another small-v1; expected"):
         score_suite(other, [Outside()], tmp_path)
@@ -166,9 +168,10 @@ def test_a_sample_has_every_part_in_proportion_and_grows():
 def test_suites_and_baselines_are_chosen_by_name():
     labels = [suite.version for suite in chosen_suites("all", ["prior"])]
     assert labels == [
-        "identifiability-v1", "linear-instrument-v1", "regime-v1", "continuous-v1", "generic-v1",
+        "identifiability-v1", "linear-instrument-v1", "long-v1", "regime-v1", "continuous-v1",
+        "generic-v1",
     ]  # fmt: skip
-    assert len(chosen_suites("all")) == 9, "variants of the suite of structures"
+    assert len(chosen_suites("all")) == 10, "variants of the suite of structures"
     assert [one.version for one in chosen_suites("regime")] == ["regime-v1"]
     assert [one.name for one in chosen_baselines(["oracle", "zero"])] == ["oracle", "zero"]
     closed = [one.name for one in chosen_baselines()]
