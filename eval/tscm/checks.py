@@ -54,7 +54,8 @@ def checks(board: Board) -> list[Finding]:
             "variable.",
             "RMSE of the effect, mechanisms all linear, the hidden confounder at work; of all "
             "episodes, where a weak instrument has the method give no effect, and of those where "
-            "it is not weak. In short histories variance outweighs the bias that it removes.",
+            "it is not weak. In short histories variance outweighs the bias that it removes. Both "
+            "have the error that the treatment's own value at the step leaves, which none knows.",
             ("Ordinary", "Two-stage"),
             _instrument(board),
         ),
