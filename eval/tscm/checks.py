@@ -129,7 +129,7 @@ def _steps(board: Board, label: str) -> str:
 def _on(both: Sequence[Estimates], rows: np.ndarray, resamples: int) -> list[np.ndarray]:
     """Errors of effects on some rows; none where the baselines have other rows."""
     episodes = [one.column("episode") for one in both]
-    if not np.array_equal(*episodes) or not rows.any():
+    if not np.array_equal(episodes[0], episodes[1]) or not rows.any():
         return []
     some = [dataclasses.replace(one, table=one.table.filter(pa.array(rows))) for one in both]
     found = statistics(some, key=root_key(0), resamples=resamples)

@@ -128,7 +128,7 @@ def _answers(
             place = np.resize(np.arange(count), rows)
             episodes = jax.tree.map(lambda leaf, place=place: leaf[place], episodes)
         truths, questions = _questions(episodes, evidence)
-        found = {}
+        found: dict[str, Estimate] = {}
         for asks, structure in ((False, ""), (True, part.structure)):
             some_of = tuple(one for one in inside if (one.fits is not everywhere) == asks)
             found |= _program(questions, episodes, some_of, structure)
