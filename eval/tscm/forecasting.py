@@ -64,7 +64,7 @@ class Forecasting:
             np.asarray(questions.query.steps) - np.asarray(questions.intervention.onset)[:, None]
         )
         onset = np.asarray(questions.intervention.onset)
-        means = np.asarray(_means(questions))
+        means: Any = np.asarray(_means(questions))
         value = np.repeat(means[:, None], asked.shape[1], axis=1)
         effect = np.zeros_like(value)
         known: Any = jax.device_get(_known(questions, int(asked.max(initial=0)) + 1))
