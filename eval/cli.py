@@ -1,4 +1,4 @@
-"""The command line: `python -m eval run | report | stream | list`.
+"""The command line: `python -m eval run | report | stream | tscm | list`.
 
 Imports what a command needs inside it, so that `--help` starts in a moment.
 """
@@ -239,6 +239,75 @@ def stream(
     path = write_cases(rows, cases.about, results)
     typer.echo(path.with_name("hard_cases.md").read_text("utf-8"))
     typer.echo(str(path))
+
+
+@app.command()
+def tscm(
+    suite: Annotated[
+        str,
+        typer.Option("--suite", help="identifiability, regime, continuous, generic, or all."),
+    ] = "all",
+    baselines: Annotated[
+        str,
+        typer.Option(
+            "--baselines",
+            help="Names with commas between; all closed forms if omitted. chronos-2 is asked for "
+            "by name.",
+        ),
+    ] = "",
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Episodes of each suite at most, its parts in proportion."),
+    ] = None,
+    evidence: Annotated[
+        str,
+        typer.Option(
+            help="What a baseline reads of the factual run: steps before the onset, or whole."
+        ),
+    ] = "before",
+    values: Annotated[
+        str,
+        typer.Option(
+            help="Where intervention values come from, with commas between: prior, "
+            "positivity_aware, observed_discrete, observed_normal, observed_uniform. All of them "
+            "for identifiability if omitted."
+        ),
+    ] = "",
+    set_: Settings = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the page and of its results.")
+    ] = Path("results/tscm"),
+    progress: Progress = True,
+) -> None:
+    """Score baselines on temporal causal worlds: DoTime's reference table, and a page.
+
+    What was estimated before is kept: run again after an interruption, or with more baselines.
+    """
+    from .tscm.command import chosen_baselines, chosen_suites, run_and_report
+    from .tscm.report import reference_text
+
+    suites = chosen_suites(suite, names_in(values))
+    methods = chosen_baselines(names_in(baselines), parse_settings(set_ or []))
+    try:
+        with compilation_said(progress):
+            board, page = run_and_report(
+                suites,
+                methods,
+                out,
+                evidence=evidence,
+                sample=sample,
+                progress=progress,
+                say=lambda text: typer.echo(text, err=True),
+            )
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    typer.echo(reference_text(board))
+    typer.echo(str(page))
+
+
+def names_in(text: str) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def with_checkpoint(

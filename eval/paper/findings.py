@@ -12,7 +12,7 @@ from ..report.tables import MODEL, Column, Table
 from .paper_names import PAPERS_SUITE, is_default
 from .resamples import Key, decide, ends, resampled, sets_of, slope
 
-__all__ = ["Finding", "findings", "findings_table"]
+__all__ = ["Finding", "findings", "findings_table", "verdict_of"]
 
 FAR = 10.0  # percentage points from which one skill is far below another
 NEAR = 1.0  # percentage points within which two skills are alike
@@ -246,10 +246,10 @@ def _finding(
     columns.append(Column("holds", "Holds"))
     rows = list(found)
     table = Table.of_rows(f"finding_{name}", claim, columns, rows, _NOTE if rows else "")
-    return Finding(name, claim, rule, *_verdict(rows), table)
+    return Finding(name, claim, rule, *verdict_of(rows), table)
 
 
-def _verdict(rows: Sequence[Row]) -> tuple[str, str]:
+def verdict_of(rows: Sequence[Row]) -> tuple[str, str]:
     """The verdict and its summary."""
     if not rows:
         return "cannot be computed", "No result of these models and tasks."

@@ -4,7 +4,8 @@ DoTime's generator (arXiv:2607.27263), in JAX: worlds drawn from a prior, three 
 (factual, interventional, counterfactual), streams without end.
 
 Order of the modules, each needing only those before it: names, prior, numbers, mechanisms, scm,
-graphs, sample, noise, intervention, simulate, continuous, episode, stream, workers, frozen, suite.
+graphs, sample, noise, intervention, simulate, continuous, episode, scores, task, stream, workers,
+frozen, suite.
 """
 
 from .continuous import simulate_continuous
@@ -15,9 +16,11 @@ from .noise import Noise
 from .prior import Prior, load_prior, prior_names, structures
 from .sample import sample_scm
 from .scm import SCM, companion, descendants, reached, spectral_radius, summary_graph
+from .scores import Scores, ScoreTerms, Truths, score_terms, scores_of, truths_of
 from .simulate import simulate
 from .stream import EpisodeBatch, EpisodeStream
 from .suite import EpisodePart, EpisodeSuite, episode_suites, load_episode_suite
+from .task import EpisodeTaskBatch, EpisodeTasks, task_of_episode
 
 __all__ = [
     "SCM",
@@ -26,10 +29,15 @@ __all__ = [
     "EpisodePart",
     "EpisodeStream",
     "EpisodeSuite",
+    "EpisodeTaskBatch",
+    "EpisodeTasks",
     "Intervention",
     "Noise",
     "Prior",
     "Query",
+    "ScoreTerms",
+    "Scores",
+    "Truths",
     "companion",
     "descendants",
     "episode_suites",
@@ -43,9 +51,13 @@ __all__ = [
     "sample_episode",
     "sample_episodes",
     "sample_scm",
+    "score_terms",
+    "scores_of",
     "simulate",
     "simulate_continuous",
     "spectral_radius",
     "structures",
     "summary_graph",
+    "task_of_episode",
+    "truths_of",
 ]

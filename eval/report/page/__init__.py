@@ -17,7 +17,7 @@ from ..labels import INFORMED_MARK, MEAN_OVER_MODELS, METRIC_LABELS
 from ..style import Style
 from ..tables import Table, shown
 
-__all__ = ["Section", "render"]
+__all__ = ["Section", "file", "parts", "render", "swatch", "templates"]
 
 _FOLDER = Path(__file__).parent
 
@@ -50,17 +50,9 @@ def render(
         notes: sentences shown above all sections.
         tasks: of `browser_tasks`.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"shown": shown, "address": _address}
     models = [comparison.models[name] for name in comparison.order]
     styles = comparison.styles
-    swatches = {name: _swatch(style) for name, style in styles.items()}
+    swatches = {name: swatch(style) for name, style in styles.items()}
     browser = {
         "metrics": list(METRIC_LABELS),
         "models": [
@@ -79,27 +71,49 @@ def render(
         if tasks
         else None,
     }
-    return environment.get_template("template.html.j2").render(
-        sections=sections,
-        suite=comparison.suite,
-        about=models[0].run.metadata,
-        models=models,
-        metrics=METRIC_LABELS,
-        references=comparison.references,
-        notes=notes,
-        swatches=swatches,
-        drawn=comparison.drawn,
-        total=MEAN_OVER_MODELS,
-        parts=_parts,
-        groups=functools.partial(_groups, comparison=comparison),
-        informed={model.name: model.informed for model in models if model.informed},
-        mark=INFORMED_MARK,
-        file=lambda name: Markup((_FOLDER / name).read_text("utf-8")),
-        browser=browser,
+    return (
+        templates()
+        .get_template("template.html.j2")
+        .render(
+            sections=sections,
+            suite=comparison.suite,
+            about=models[0].run.metadata,
+            models=models,
+            metrics=METRIC_LABELS,
+            references=comparison.references,
+            notes=notes,
+            swatches=swatches,
+            drawn=comparison.drawn,
+            total=MEAN_OVER_MODELS,
+            parts=parts,
+            groups=functools.partial(_groups, comparison=comparison),
+            informed={model.name: model.informed for model in models if model.informed},
+            mark=INFORMED_MARK,
+            file=file,
+            browser=browser,
+        )
     )
 
 
-def _parts(table: Table) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
+def templates(*folders: Path) -> jinja2.Environment:
+    """What makes pages of the templates of this folder, and of other folders, which come first."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, _FOLDER]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"shown": shown, "address": _address}
+    return environment
+
+
+def file(name: str) -> Markup:
+    """A file of this folder, for a page that holds it."""
+    return Markup((_FOLDER / name).read_text("utf-8"))
+
+
+def parts(table: Table) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
     """What each variant of a table is of, and its rows."""
     if not table.variants:
         yield {}, table.frame.to_dicts()
@@ -130,7 +144,8 @@ def _address(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
-def _swatch(style: Style) -> Markup:
+def swatch(style: Style) -> Markup:
+    """A short line as a model is drawn."""
     dash = Markup(' stroke-dasharray="{}"').format(style.dashes) if style.dashes else ""
     return Markup(
         '<svg class="swatch" width="24" height="9" aria-hidden="true">'
