@@ -6,8 +6,12 @@ References:
 
 import dataclasses
 import functools
+import hashlib
+import json
+import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -24,10 +28,16 @@ from ..tasks.forked import refuse_forked
 from ..tasks.keys import root_key
 from ..tasks.spec import is_whole
 from .episode import Episode, sample_episodes
+from .frozen import frozen_values
 from .names import VALUES
-from .prior import Prior, load_prior
+from .prior import Prior, contents_of, load_prior
 
 __all__ = ["EpisodePart", "EpisodeSuite", "episode_suites", "load_episode_suite"]
+
+
+# Episodes of a program at least: all of them simulate as many side by side, since XLA may round
+# sums of fewer otherwise (regimes on a CPU do), and some worlds amplify the last bit.
+_FEWEST = 128
 
 
 class _Part(Entry):
@@ -96,6 +106,16 @@ class EpisodeSuite:
         """How many there are."""
         return sum(part.episodes for part in self.parts)
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the episodes are drawn from: seed, steps, priors and numbers."""
+        parts = [
+            [part.name, part.first, part.episodes, part.tier, part.windows, contents_of(part.prior)]
+            for part in self.parts
+        ]
+        said = [self.version, self.seed, self.steps, parts]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
     def __len__(self) -> int:
         return self.episodes
 
@@ -111,6 +131,16 @@ class EpisodeSuite:
         """
         self._check([number])
         return next(part for part in self.parts if number in part.numbers)
+
+    def sample(self, count: int) -> Int[np.ndarray, " count"]:
+        """Numbers of episodes that lie evenly over the suite, so that each part has its share.
+
+        Raises:
+            ValueError: no count of 1 to `episodes`.
+        """
+        if not is_whole(count) or not 1 <= count <= self.episodes:
+            raise ValueError(f"sample: {count!r}; expected a whole number in 1 to {self.episodes}")
+        return (2 * np.arange(count) + 1) * self.episodes // (2 * count)
 
     def episodes_of(self, numbers: Sequence[int] | np.ndarray) -> Episode:
         """Some episodes of one part; every array has a leading axis B.
@@ -136,11 +166,11 @@ class EpisodeSuite:
     ) -> Iterator[tuple[EpisodePart, Int[np.ndarray, " B"], Episode]]:
         """Part, numbers and episodes of every batch, part by part, one program a part.
 
-        The last batch of a part is made as long as the others and cut. One batch is made while the
-        one before it is used.
+        A part's episodes are parted evenly; its last batch is made as long as the others and cut.
+        One batch is made while the one before it is used; programs are compiled side by side.
 
         Args:
-            batch_size: episodes made at once.
+            batch_size: most episodes made at once.
             numbers: of the episodes; None for all of them. A part's come in the order given.
 
         Raises:
@@ -155,26 +185,40 @@ class EpisodeSuite:
     def _ahead(
         self, chosen: np.ndarray, batch_size: int
     ) -> Iterator[tuple[EpisodePart, np.ndarray, Episode]]:
-        before = None
+        """XLA compiles without Python's lock, so each part's first batch is made in a thread."""
+        work = []
         for part in self.parts:
-            inside = (chosen >= part.first) & (chosen < part.first + part.episodes)
-            own = chosen[inside]
-            rows = min(batch_size, part.episodes)  # of a program, however few are asked for
-            for start in range(0, len(own), rows):
-                some = own[start : start + rows]
-                made = part, some, self._made(part, some, rows)
+            own = chosen[(chosen >= part.first) & (chosen < part.first + part.episodes)]
+            # even batches, so that little is padded; one size, however few episodes are asked for
+            rows = -(-part.episodes // -(-part.episodes // batch_size))
+            if len(own):
+                work.append((part, rows, own))
+        with ThreadPoolExecutor(os.cpu_count()) as compilers:
+            try:
+                firsts = [
+                    compilers.submit(self._made, part, own[:rows], rows) for part, rows, own in work
+                ]
+                before = None
+                for part, rows, own in work:
+                    episode = firsts.pop(0).result()
+                    for start in range(0, len(own), rows):
+                        some = own[start : start + rows]
+                        if start:
+                            episode = self._made(part, some, rows)
+                        if before is not None:
+                            yield before
+                        before = part, some, episode
                 if before is not None:
                     yield before
-                before = made
-        if before is not None:
-            yield before
+            finally:
+                compilers.shutdown(cancel_futures=True)
 
     def _made(self, part: EpisodePart, numbers: np.ndarray, rows: int) -> Episode:
         refuse_forked()
-        padded = np.resize(numbers, rows).astype(np.uint32)
+        padded = np.resize(numbers, max(rows, _FEWEST)).astype(np.uint32)
         keys = _keys(root_key(self.seed), padded)
         found = sample_episodes(keys=keys, prior=part.prior, steps=self.steps)
-        if rows == len(numbers):
+        if len(padded) == len(numbers):
             return found
         return jax.tree.map(lambda leaf: leaf[: len(numbers)], found)
 
@@ -215,7 +259,8 @@ def load_episode_suite(name: str, *, values: str | None = None) -> EpisodeSuite:
             the two had to be drawn again, since other values left the prior's limit.
 
     Raises:
-        ValueError: no such suite, or no such origin of values.
+        ValueError: no such suite, no such origin of values, or a suite whose definition is not
+            the one it was frozen with.
     """
     if name not in _file():
         raise ValueError(f"suite: {name!r}; expected {one_of(episode_suites(), name)}")
@@ -237,4 +282,11 @@ def load_episode_suite(name: str, *, values: str | None = None) -> EpisodeSuite:
             EpisodePart(label, structure, part.tier, prior, first, part.episodes, part.windows)
         )
         first += part.episodes
-    return EpisodeSuite(name, version, said.seed, said.steps, tuple(parts))
+    suite = EpisodeSuite(name, version, said.seed, said.steps, tuple(parts))
+    kept = frozen_values().get(version)
+    if kept is not None and kept["fingerprint"] != suite.fingerprint:
+        raise ValueError(
+            f"suite: {version} was frozen with {kept['fingerprint']} and has {suite.fingerprint} "
+            f"now; expected the seed, sizes and priors it was frozen with, or another version"
+        )
+    return suite
