@@ -96,9 +96,9 @@ class Forecasting:
         mask = known.history_mask[rows, -steps:]
         history = np.where(mask, known.history[rows, -steps:], np.nan)
         past = known.history_covariates[rows][:, k, -steps:]
-        past = np.where(mask[:, None], past, np.nan)
+        seen = np.where(mask[:, None], past, np.nan)
         ahead = getattr(known, name)[rows][:, k, :horizon]
-        covariates = np.concatenate([past, ahead], axis=2).swapaxes(1, 2)
+        covariates = np.concatenate([seen, ahead], axis=2).swapaxes(1, 2)
         answer = self.forecaster(history, covariates.copy(), horizon, MEDIAN)
         missing = np.full((horizon, 1), np.nan, np.float32)
         return np.stack([missing if row is None else np.asarray(row) for row in answer])[:, :, 0]

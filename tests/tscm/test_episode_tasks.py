@@ -9,6 +9,8 @@ from whatif_jax.tasks.keys import root_key
 from whatif_jax.tscm import EpisodeStream, EpisodeTasks, load_prior, sample_episodes
 from whatif_jax.tscm.task import _batch_of, task_of_episode
 
+pytestmark = pytest.mark.slow  # the sampler compiles for most of a minute
+
 C, H, STEPS, COUNT = 24, 30, 40, 60
 PRIOR = load_prior(
     "chain",
@@ -95,7 +97,6 @@ def test_bad_arguments_are_named(episodes):
             task_of_episode(one, **({"context": C, "horizon": H} | {field: value}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["naive", "linear", "scaling"])
 def test_forecasters_and_metrics_run_on_a_stream_of_them(name):
     from eval.forecasters import linear, naive, scaling
