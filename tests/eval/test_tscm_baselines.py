@@ -87,6 +87,7 @@ def test_adjustment_sees_no_effect_where_plain_regression_sees_the_confounders()
     assert abs(mean) < 3 * error
 
 
+@pytest.mark.slow  # long series
 def test_two_stages_are_unbiased_and_nearer_on_long_series_with_strong_instruments():
     """At T = 200 they are unbiased too, but their noise is larger than plain regression's bias."""
     world = ("instrumental_variable", 2000, 200)
