@@ -1,5 +1,6 @@
 """The public names, by the room that holds them; `__init__.py` loads each on first use."""
 
+from . import tscm as tscm
 from .catalog import (
     CatalogError as CatalogError,
     System as System,

@@ -1,4 +1,4 @@
-"""The command line: `whatif-jax describe | suite | export | plot`.
+"""The command line: `whatif-jax describe | suite | export | plot | tscm`.
 
 Imports what a command needs inside it, so that `--help` and `describe` start in a moment.
 """
@@ -24,6 +24,8 @@ app = typer.Typer(
 )
 suite_app = typer.Typer(help="Frozen suites.", no_args_is_help=True)
 app.add_typer(suite_app, name="suite")
+tscm_app = typer.Typer(help="Temporal causal worlds.", no_args_is_help=True)
+app.add_typer(tscm_app, name="tscm")
 
 SuiteName = Annotated[
     str, typer.Option("--suite", help="A suite of the package, or the path of a manifest.")
@@ -267,6 +269,60 @@ def plot(
     specs = [found.spec(task_id) for task_id in tasks]
     plot_task(specs, found.systems, catalog=found.catalog, path=output)
     typer.echo(str(output))
+
+
+@tscm_app.command("suites")
+def list_episode_suites() -> None:
+    """Name the suites of episodes that ship with the package, and their parts."""
+    from .tscm import episode_suites, load_episode_suite
+
+    for name in episode_suites():
+        typer.echo(repr(load_episode_suite(name)))
+
+
+@tscm_app.command("export")
+def export_episodes(
+    out: Annotated[Path, typer.Argument(help="Folder to write into; made if missing.")],
+    suite: Annotated[
+        str, typer.Option(help="identifiability, regime, continuous or generic.")
+    ] = "identifiability",
+    values: Annotated[
+        str | None,
+        typer.Option(
+            help="Where values of hard interventions come from, such as observed_normal: a variant "
+            "of the suite."
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Export so many episodes, spread evenly over the suite's parts."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Export only the first so many episodes.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Most episodes made at once.")] = 1024,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Write episodes to files that dotime's loader and others read.
+
+    Run again, it goes on where it stopped and mends what is damaged.
+    """
+    from .export import export_episodes as write
+    from .tscm import load_episode_suite
+
+    found = load_episode_suite(suite, values=values)
+    numbers: Any = range(found.episodes)
+    if sample is not None:
+        numbers = found.sample(sample)
+    if limit is not None:
+        numbers = numbers[:limit]
+    try:
+        with compilation_said(progress):
+            folder = write(found, out, numbers=numbers, batch_size=batch_size, progress=progress)
+    except KeyboardInterrupt as stopped:
+        typer.echo(stopped, err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"{len(numbers):,} episodes in {folder}")
 
 
 def run_app(app: typer.Typer, program: str) -> NoReturn:

@@ -20,8 +20,6 @@ from whatif_jax.tscm.episode import _episodes
 from whatif_jax.tscm.intervention import guarded, intervene
 from whatif_jax.tscm.stream import _make_batch
 
-pytestmark = pytest.mark.slow  # the sampler compiles for most of a minute
-
 STEPS = 40
 MIXED = load_prior(
     "diverse",

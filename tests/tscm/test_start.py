@@ -4,7 +4,11 @@ import subprocess
 import sys
 
 PROGRAM = """
-import whatif_jax.tscm
+import sys
+import whatif_jax
+assert "jax" not in sys.modules
+assert "tscm" in dir(whatif_jax)
+whatif_jax.tscm.EpisodeStream
 from jax._src import xla_bridge
 assert not xla_bridge._backends
 whatif_jax.tscm.load_prior("front_door")

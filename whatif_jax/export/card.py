@@ -15,7 +15,7 @@ from ..suites import Suite
 from .columns import KIND, Column
 from .formats import Format
 
-__all__ = ["CARD_FILE", "about", "card"]
+__all__ = ["APACHE", "CARD_FILE", "about", "card", "column_table", "table_of"]
 
 CARD_FILE = "README.md"
 PAPER = "WhatIf-Bench: Benchmarking Intervention-Aware Time Series Forecasting"
@@ -84,7 +84,7 @@ def card(suite: Suite, form: Format) -> str:
         form.usage(suite),
         _FILES,
         "## Columns",
-        _column_table(list(columns.values())),
+        column_table(list(columns.values())),
         "## Composition",
         "\n".join([f"{len(suite):,} tasks,", "", *(_counts(suite, axis) for axis in _AXES)]),
         *(_system_section(suite, system) for system in present),
@@ -178,8 +178,9 @@ def _licence(suite: Suite, present: Sequence[System]) -> str:
     return f"{head}\n\n{sources}"
 
 
-def _column_table(columns: Sequence[Column]) -> str:
-    return _table(
+def column_table(columns: Sequence[Column]) -> str:
+    """Name, type and meaning of columns, in Markdown."""
+    return table_of(
         ["column", "type", "what it is"],
         [[f"`{column.name}`", f"`{_type(column)}`", column.description] for column in columns],
     )
@@ -216,13 +217,14 @@ def _system_section(suite: Suite, system: System) -> str:
         [
             f"### {system.title}",
             f"{len(tasks):,} tasks; one step is {system.step_seconds:g} s. Unit 1: a plain number.",
-            _table(["target", "unit", "primary covariate", "tasks"], targets),
-            _table(["covariate", "base value", "unit", "shape of its events"], covariates),
+            table_of(["target", "unit", "primary covariate", "tasks"], targets),
+            table_of(["covariate", "base value", "unit", "shape of its events"], covariates),
         ]
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table_of(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines

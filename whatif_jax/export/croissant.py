@@ -34,7 +34,11 @@ _TYPES = {
     pa.int32(): "cr:Int32",
     pa.int64(): "cr:Int64",
     pa.float32(): "cr:Float32",
+    pa.float64(): "cr:Float64",
+    pa.bool_(): "sc:Boolean",
 }
+
+KEYWORDS = ("time series", "forecasting", "covariates", "interventions")
 
 
 def croissant(
@@ -46,6 +50,7 @@ def croissant(
     version: str,
     record_sets: Sequence[RecordSet],
     files: Iterable[Entry],
+    keywords: Sequence[str] = KEYWORDS,
 ) -> str:
     """The description as JSON text.
 
@@ -57,6 +62,7 @@ def croissant(
         version: of the dataset, MAJOR.MINOR.PATCH.
         record_sets: the tables.
         files: every finished file.
+        keywords: words to find it by.
     """
     about: dict[str, Any] = {
         "@context": _CONTEXT,
@@ -70,7 +76,7 @@ def croissant(
     if cite_as:
         about["citeAs"] = cite_as
     about["version"] = version
-    about["keywords"] = ["time series", "forecasting", "covariates", "interventions"]
+    about["keywords"] = list(keywords)
     about["distribution"] = [
         *(_file_object(entry) for entry in files),
         *(_file_set(records) for records in record_sets),

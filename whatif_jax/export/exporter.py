@@ -6,9 +6,10 @@ References:
 
 import importlib.metadata
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -24,7 +25,9 @@ from .gluonts import Gluonts
 from .parquet import Parquet
 from .rows import Shard, ShardRows, realized
 
-__all__ = ["FORMATS", "export"]
+__all__ = ["FORMATS", "export", "interrupted", "software", "write_behind"]
+
+Item = TypeVar("Item")
 
 _FORMATS: dict[str, Format] = {form.name: form for form in (Parquet(), Fev(), Gluonts())}
 
@@ -81,7 +84,7 @@ def export(
     parts = {shard.path: suite.column("task_id")[shard.rows] for shard in shards}
 
     def recognized(path: str) -> bool | None:
-        return holds_tasks(folder / path, suite, parts[path]) if path in parts else None
+        return holds_tasks(folder / path, suite.fingerprint, parts[path]) if path in parts else None
 
     paths = {*parts, *sides, CARD_FILE, CROISSANT_FILE}
     with Folder(folder, identity, (CARD_FILE, about_it), paths, recognized) as target:
@@ -95,13 +98,15 @@ def export(
             with tqdm(total=len(suite), initial=done, unit="task", disable=hidden) as bar:
                 _write_shards(suite, form, target, missing, batch_size, bar.update)
         except KeyboardInterrupt:
-            kept = sum(shard.path in target.finished for shard in shards)
-            raise KeyboardInterrupt(
-                f"stopped: {kept} of {len(shards)} parts are kept in {folder}; the same command "
-                f"goes on"
-            ) from None
+            raise interrupted(target, parts) from None
         _describe(suite, form, target, {**sides, CARD_FILE: about_it})
     return folder
+
+
+def software() -> dict[str, str]:
+    """Versions of what makes an export, by package."""
+    names = ("jax", "jaxlib", "numpy", "pyarrow")
+    return {"whatif_jax": __version__} | {name: importlib.metadata.version(name) for name in names}
 
 
 def _check(suite: Suite, name: str, batch_size: int) -> Format:
@@ -122,23 +127,41 @@ def _write_shards(
     batch_size: int,
     advance: Callable[[int], object],
 ) -> None:
-    """Make shards here while one other thread writes the one before.
-
-    At most one shard waits, so that memory holds three: being made, waiting, being written.
-    """
+    """Make shards and write them."""
 
     def write(rows: ShardRows) -> None:
         table = form.table(suite, rows)
         target.add(rows.shard.path, lambda path: form.save(table, path), len(rows.shard.rows))
 
+    write_behind(realized(suite, shards, batch_size, advance), write)
+
+
+def write_behind(items: Iterable[Item], write: Callable[[Item], object]) -> None:
+    """Make items here while one other thread writes the one before.
+
+    At most one item waits, so that memory holds three: being made, waiting, being written.
+    """
     with ThreadPoolExecutor(1) as writer:
         pending: Future | None = None
-        for rows in realized(suite, shards, batch_size, advance):
+        for item in items:
             if pending is not None:
                 pending.result()
-            pending = writer.submit(write, rows)
+            pending = writer.submit(write, item)
         if pending is not None:
             pending.result()
+
+
+def interrupted(target: Folder, paths: Collection[str]) -> KeyboardInterrupt:
+    """What an export raises that was stopped.
+
+    Args:
+        target: its folder.
+        paths: of all its parts.
+    """
+    kept = sum(path in target.finished for path in paths)
+    return KeyboardInterrupt(
+        f"stopped: {kept} of {len(paths)} parts are kept in {target.path}; the same command goes on"
+    )
 
 
 def _describe(suite: Suite, form: Format, target: Folder, texts: Mapping[str, str]) -> None:
@@ -152,7 +175,4 @@ def _describe(suite: Suite, form: Format, target: Folder, texts: Mapping[str, st
             **about(suite), version=__version__, record_sets=form.record_sets(suite), files=files
         ),
     )
-    software = {
-        name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pyarrow")
-    }
-    target.finish({"whatif_jax": __version__, **software})
+    target.finish(software=software())

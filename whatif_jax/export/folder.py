@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ..files import LOCK, HeldFolder
 from .errors import ExportError
@@ -40,7 +40,7 @@ class Folder(HeldFolder):
     Args:
         path: the folder; made if missing.
         identity: what makes two exports the same one, JSON values in nested mappings. Its
-            "suite" names the suite and its fingerprint.
+            "suite" names the suite and its fingerprint, and counts its `items`.
         mark: a text file that only this export writes, and its text: where it stands, a folder
             whose manifest is lost is known all the same.
         paths: of all files that the export writes beside its manifest.
@@ -55,6 +55,10 @@ class Folder(HeldFolder):
     error = ExportError
     what = "out"
     holder = "another export"
+    items: ClassVar[str] = "tasks"  # what the suite is made of
+    notes: ClassVar[tuple[str, ...]] = (
+        "software",
+    )  # what the manifest says beside the identity and the files
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class Folder(HeldFolder):
                     f"out: {path} is a folder; expected a file: remove it, or choose another "
                     f"folder to write into"
                 )
-        if self._read(manifest, {"software"}):
+        if self._read(manifest, self.notes):
             damaged = self._drop_damaged()
             self.complete = not damaged
             if damaged:
@@ -169,10 +173,12 @@ class Folder(HeldFolder):
             if name == "suite.chosen" or value is _NOTHING or value == expected:
                 continue  # however the same tasks were chosen
             if name.startswith("suite."):
-                asked, there = (_of_suite(**one["suite"]) for one in (self.identity, found))
+                asked, there = (
+                    _of_suite(self.items, **one["suite"]) for one in (self.identity, found)
+                )
                 raise ExportError(
                     f"{name}: {asked}, but {self.path} holds an export of {there}; expected the "
-                    f"same tasks, or another folder"
+                    f"same {self.items}, or another folder"
                 )
             raise ExportError(
                 f"{name}: {expected!r}, but {self.path} holds an export with {value!r}; expected "
@@ -224,16 +230,16 @@ class Folder(HeldFolder):
         if held is None or held.sha256 != hashlib.sha256(text.encode()).hexdigest():
             self.add(path, lambda at: at.write_bytes(text.encode()))
 
-    def finish(self, software: Mapping[str, str]) -> None:
+    def finish(self, **notes: object) -> None:
         """Write the manifest, which makes the export finished.
 
         Args:
-            software: versions of what made it, by package.
+            notes: JSON values, one for each of `notes`.
 
         Raises:
             ExportError: the disk is full or cannot be written.
         """
-        self.identity = {**self.identity, "software": software}
+        self.identity = {**self.identity, **notes}
         self.write_text(self.path / MANIFEST_FILE, self._document())
         (self.path / JOURNAL).unlink(missing_ok=True)
         self.complete = True
@@ -243,16 +249,16 @@ _NOTHING = object()  # a value that notes leave out
 
 
 def _of_suite(
+    items: str,
     name: str = "?",
     chosen: object = (),
     fingerprint: str = "?",
-    tasks: int | str = "?",
-    **_: object,
+    **others: object,
 ) -> str:
     """A suite in words; of one from a damaged manifest, what is left."""
     calls: Sequence = chosen if isinstance(chosen, list) else []
     selection = "".join(f".{call}" for call in calls)
-    return f"{name}{selection} ({tasks} tasks, fingerprint {fingerprint})"
+    return f"{name}{selection} ({others.get(items, '?')} {items}, fingerprint {fingerprint})"
 
 
 def _same_keys(found: object, expected: Mapping[str, Any]) -> bool:

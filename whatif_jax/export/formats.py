@@ -72,12 +72,12 @@ class Format(abc.ABC):
         )
 
 
-def holds_tasks(path: Path, suite: Suite, task_ids: np.ndarray) -> bool | None:
+def holds_tasks(path: Path, fingerprint: str, task_ids: np.ndarray) -> bool | None:
     """Whether a file is a part of an export of these tasks, by what it says itself.
 
     Args:
         path: of the file.
-        suite: whose fingerprint the file has, if it has one.
+        fingerprint: of the suite, which the file has, if it has one.
         task_ids: of the tasks it should hold, in any order.
 
     Returns:
@@ -90,7 +90,7 @@ def holds_tasks(path: Path, suite: Suite, task_ids: np.ndarray) -> bool | None:
             ids = file.read(columns=schema.names[:1]).column(0).to_pylist()
     except (OSError, pa.ArrowException):
         return None
-    own = suite.fingerprint.encode()
+    own = fingerprint.encode()
     if (schema.metadata or {}).get(b"whatif_suite_fingerprint", own) != own:
         return False
     # some write them as text, with leading zeros

@@ -4,7 +4,7 @@ DoTime's generator (arXiv:2607.27263), in JAX: worlds drawn from a prior, three 
 (factual, interventional, counterfactual), streams without end.
 
 Order of the modules, each needing only those before it: names, prior, numbers, mechanisms, scm,
-graphs, sample, noise, intervention, simulate, continuous, episode, stream, workers, suite.
+graphs, sample, noise, intervention, simulate, continuous, episode, stream, workers, frozen, suite.
 """
 
 from .continuous import simulate_continuous

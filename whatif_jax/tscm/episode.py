@@ -7,6 +7,7 @@ is drawn again, its key folded with the number of the attempt; how often is kept
 
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +18,13 @@ from .._types import Array, Bool, BoolScalar, Float, Int, IntScalar, PRNGKeyArra
 from ..tasks.keys import as_threefry, check_key, random_words
 from .continuous import observation_times, paths
 from .graphs import sizes_of
-from .intervention import Intervention, draw_intervention, guarded, intervention_shapes
+from .intervention import (
+    Intervention,
+    draw_intervention,
+    guarded,
+    intervention_shapes,
+    no_intervention,
+)
 from .names import SINCE
 from .noise import free_normals, noise_of, noise_words, normals_of_words, regime_shares
 from .numbers import draw_numbers, normal_of
@@ -29,8 +36,10 @@ from .simulate import trajectories
 __all__ = ["Episode", "Query", "sample_episode", "sample_episodes"]
 
 _RUNS, _ACTS = (0, 1, 0), (False, True, True)  # noise of the arms, and whether they are acted on
-_LANES = 128  # episodes drawn side by side on a CPU: their state fits its caches
+_LANES, _LANES_OF_LARGE = 128, 64  # episodes drawn side by side on a CPU: they fit its caches
+_LARGE = 8  # nodes of a large world, at least
 _GAPS = 3  # kind of counters
+_SCREEN = 50  # steps of the short run that finds most of the worlds that leave the limit
 
 
 class Query(eqx.Module):
@@ -91,7 +100,8 @@ def sample_episodes(
         keys: threefry2x32 keys, one an episode.
         prior: as for `sample_episode`.
         steps: of the series.
-        lanes: episodes simulated side by side; 0: 128 on a CPU, all of them elsewhere.
+        lanes: episodes simulated side by side; 0: 128 on a CPU, 64 of large worlds, all
+            of them elsewhere.
 
     Raises:
         ValueError: as for `sample_episode`.
@@ -101,8 +111,18 @@ def sample_episodes(
     if not isinstance(steps, int | np.integer) or not least < steps <= 2**16:
         raise ValueError(f"steps: {steps!r}; expected {least + 1} to {2**16}")
     if not lanes:
-        lanes = _LANES if jax.default_backend() == "cpu" else keys.shape[0]
+        lanes = _LANES_OF_LARGE if sizes_of(prior)[0] >= _LARGE else _LANES
+        lanes = lanes if jax.default_backend() == "cpu" else keys.shape[0]
     return _episodes(keys, prior, int(steps), min(int(lanes), keys.shape[0]))
+
+
+class _Queue(NamedTuple):
+    """Where each of B episodes stands."""
+
+    done: Array  # [B]: found, for good
+    tries: Array  # [B]: the attempt that comes next
+    passed: Array  # [B]: an attempt that held for the first steps; -1: none
+    found: Episode  # [B, ...]
 
 
 @functools.partial(jax.jit, static_argnames=("prior", "steps", "lanes"))
@@ -110,36 +130,93 @@ def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episo
     """A queue: each turn draws the first `lanes` episodes that are still to be drawn.
 
     An episode that leaves the limit stays in the queue, so that redraws cost lanes and not turns,
-    and one program serves batches of every size. Where fewer are left than there are lanes, the
-    spare lanes try the attempts that would come next; the first that holds is taken, as ever.
+    and one program serves batches of every size. Where worlds leave the limit often, a short
+    factual run is drawn first, and whole episodes only of those that hold in it; an attempt that
+    fails in it would fail in the whole run too, so that the first attempt that holds is taken, as
+    ever.
     """
     batch, most = keys.shape[0], prior.stability.attempts
+    screened = _screen_steps(prior, steps)
     lane = np.arange(lanes, dtype=np.int32)
     earlier = jnp.asarray(lane[None, :] < lane[:, None])
 
-    def turn(state: tuple[Array, Array, Episode]) -> tuple[Array, Array, Episode]:
-        done, tries, found = state
-        pending = jnp.minimum(jnp.sum((~done).astype(jnp.int32)), lanes)
-        order = jnp.argsort(done, stable=True)[:lanes].astype(jnp.int32)
-        rows = order[jnp.asarray(lane) % pending]
-        attempt = tries[rows] + jnp.asarray(lane) // pending
-        own = jax.vmap(jax.random.fold_in)(keys[rows], attempt.astype(jnp.uint32))
-        drawn = _lanes_of(own, attempt, prior, steps)
-        # the last attempt stands whatever it is, those behind it do not count
-        ends = (drawn.finite & (attempt < most)) | (attempt == most - 1)
+    def first_of(wanted: Array) -> tuple[Array, Array]:
+        """Rows of the queue in turn, over and over, and how often each was taken before."""
+        count = jnp.minimum(jnp.sum(wanted.astype(jnp.int32)), lanes)
+        order = jnp.argsort(~wanted, stable=True)[:lanes].astype(jnp.int32)
+        return order[jnp.asarray(lane) % count], jnp.asarray(lane) // count
+
+    def keys_of(rows: Array, attempt: Array) -> PRNGKeyArray:
+        return jax.vmap(jax.random.fold_in)(keys[rows], attempt.astype(jnp.uint32))
+
+    def places(rows: Array, ends: Array) -> Array:
+        """The row of each lane whose attempt is its row's first that ends; B for others."""
         beaten = jnp.any((rows[:, None] == rows[None, :]) & earlier & ends[None, :], axis=1)
-        place = jnp.where(ends & ~beaten, rows, batch)
+        return jnp.where(ends & ~beaten, rows, batch)
+
+    def screen(queue: _Queue) -> _Queue:
+        # spare lanes try the attempts that would come next
+        rows, ahead = first_of(~queue.done & (queue.passed < 0))
+        attempt = queue.tries[rows] + ahead
+        holds = _holds(keys_of(rows, attempt), prior, screened)
+        # the last attempt stands whatever it is, those behind it do not count
+        place = places(rows, (holds & (attempt < most)) | (attempt == most - 1))
+        passed = queue.passed.at[place].set(attempt, mode="drop")
+        tried = queue.tries.at[rows].max(attempt + 1)
+        tries = jnp.where(passed >= 0, passed + 1, tried)
+        return queue._replace(tries=tries, passed=passed)
+
+    def draw(queue: _Queue) -> _Queue:
+        if screened:
+            rows, ahead = first_of(~queue.done & (queue.passed >= 0))
+            attempt = queue.passed[rows]
+        else:
+            rows, ahead = first_of(~queue.done)
+            attempt = queue.tries[rows] + ahead
+        drawn = _lanes_of(keys_of(rows, attempt), attempt, prior, steps)
+        place = places(rows, (drawn.finite & (attempt < most)) | (attempt == most - 1))
         found = jax.tree.map(
-            lambda all_rows, some: all_rows.at[place].set(some, mode="drop"), found, drawn
+            lambda all_rows, some: all_rows.at[place].set(some, mode="drop"), queue.found, drawn
         )
-        return done.at[place].set(True, mode="drop"), tries.at[rows].max(attempt + 1), found
+        return _Queue(
+            done=queue.done.at[place].set(True, mode="drop"),
+            tries=queue.tries.at[rows].max(attempt + 1),
+            passed=queue.passed.at[rows].set(-1),
+            found=found,
+        )
+
+    def turn(queue: _Queue) -> _Queue:
+        if not screened:
+            return draw(queue)
+        waiting = jnp.sum((~queue.done & (queue.passed >= 0)).astype(jnp.int32))
+        left = jnp.sum((~queue.done).astype(jnp.int32)) - waiting
+        return jax.lax.cond((waiting >= lanes) | (left == 0), draw, screen, queue)
 
     shapes = jax.eval_shape(
         lambda: _lanes_of(keys[:lanes], jnp.zeros(lanes, jnp.int32), prior, steps)
     )
     empty = jax.tree.map(lambda leaf: jnp.zeros((batch, *leaf.shape[1:]), leaf.dtype), shapes)
-    state = (jnp.zeros(batch, bool), jnp.zeros(batch, jnp.int32), empty)
-    return jax.lax.while_loop(lambda state: ~jnp.all(state[0]), turn, state)[2]
+    none = jnp.zeros(batch, jnp.int32)
+    start = _Queue(jnp.zeros(batch, bool), none, none - 1, empty)
+    return jax.lax.while_loop(lambda queue: ~jnp.all(queue.done), turn, start).found
+
+
+def _screen_steps(prior: Prior, steps: int) -> int:
+    """Steps of the series in the short run; 0: none, where few attempts fail or it saves little."""
+    if prior.graph == "structure" or steps < 3 * _SCREEN:
+        return 0
+    return _SCREEN
+
+
+def _holds(keys: PRNGKeyArray, prior: Prior, steps: int) -> Bool[Array, " B"]:
+    """Whether the factual run of some keys stays within the limit for some steps."""
+    shapes = scm_shapes(prior)
+    scm = jax.vmap(lambda key: scm_of(draw_numbers(key, shapes), prior))(keys)
+    scm = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), scm)
+    noise, regime = _noise_of_worlds(keys, scm, prior, steps, 1)
+    none = jax.vmap(lambda _: no_intervention(steps), out_axes=-1)(jnp.arange(keys.shape[0]))
+    found = trajectories(scm, noise, regime, none, (0,), (False,))[prior.time.burn_in :]
+    return jnp.all(jnp.abs(found) <= prior.stability.limit, axis=(0, 1, 2))
 
 
 def _lanes_of(keys: PRNGKeyArray, tries: Array, prior: Prior, steps: int) -> Episode:
@@ -195,17 +272,27 @@ def _runner(
 ) -> Callable[[Intervention], Array]:
     """A function from interventions, lanes last, to the values of all arms [T, N, A, B]."""
     nodes, said = scm.scale.shape[0], prior.time
-    total = steps * said.substeps if said.continuous else steps + said.burn_in
-    words = jax.vmap(lambda key: noise_words(key, total, nodes), out_axes=-1)(keys)
     if said.continuous:
+        total = steps * said.substeps
+        words = jax.vmap(lambda key: noise_words(key, total, nodes), out_axes=-1)(keys)
         noise = jnp.stack(normals_of_words(words), axis=2)
         return lambda given: paths(scm, noise, times, given, _RUNS, _ACTS)
-    noise = jnp.stack(noise_of(words, scm.noise[None], scm.scale[None]), axis=2)
-    regime = jnp.zeros((total, 2, 1), jnp.float32)
+    noise, regime = _noise_of_worlds(keys, scm, prior, steps, 2)
+    return lambda given: trajectories(scm, noise, regime, given, _RUNS, _ACTS)[said.burn_in :]
+
+
+def _noise_of_worlds(
+    keys: PRNGKeyArray, scm: SCM, prior: Prior, steps: int, runs: int
+) -> tuple[Array, Array]:
+    """Noise [T, N, U, B] of U runs in discrete time and its regimes' numbers, burn-in included."""
+    total, nodes = steps + prior.time.burn_in, scm.scale.shape[0]
+    words = jax.vmap(lambda key: noise_words(key, total, nodes), out_axes=-1)(keys)
+    made = noise_of(words, scm.noise[None], scm.scale[None])
+    regime = jnp.zeros((total, runs, 1), jnp.float32)
     if scm.transition.shape[0] > 1:
         shares = jax.vmap(lambda key: regime_shares(key, total), out_axes=-1)(keys)
-        regime = jnp.moveaxis(shares, 0, 1)
-    return lambda given: trajectories(scm, noise, regime, given, _RUNS, _ACTS)[said.burn_in :]
+        regime = jnp.moveaxis(shares, 0, 1)[:, :runs]
+    return jnp.stack(made[:runs], axis=2), regime
 
 
 def _query(found: Array, intervention: Intervention, scm: SCM, rank: Array, prior: Prior) -> Query:

@@ -8,7 +8,7 @@ from ..tasks.keys import as_threefry, check_key
 from ..tasks.randomised.numbers import chosen
 from .graphs import draw_graph, graph_shapes, sizes_of
 from .names import MECHANISMS, NOISES
-from .numbers import Numbers, draw_numbers, normal_of
+from .numbers import Numbers, draw_numbers, many_normals, normal_of
 from .prior import Prior, Spread, load_prior
 from .scm import SCM, companion, spectral_radius
 
@@ -88,7 +88,7 @@ def _spread(share: Array, said: Spread) -> Array:
 
 
 def _weights(numbers: Numbers, edges: Bool[Array, "R K N N"], prior: Prior) -> Array:
-    weights = normal_of(numbers["weight"]) * prior.weights.scale
+    weights = many_normals(numbers["weight"]) * prior.weights.scale
     own = jnp.asarray(np.eye(edges.shape[-1], dtype=bool))
     if prior.self_weights == "persistent":
         weights = jnp.where(own[None, None], jnp.abs(weights), weights)

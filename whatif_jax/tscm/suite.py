@@ -6,6 +6,8 @@ References:
 
 import dataclasses
 import functools
+import hashlib
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -24,8 +26,9 @@ from ..tasks.forked import refuse_forked
 from ..tasks.keys import root_key
 from ..tasks.spec import is_whole
 from .episode import Episode, sample_episodes
+from .frozen import frozen_values
 from .names import VALUES
-from .prior import Prior, load_prior
+from .prior import Prior, contents_of, load_prior
 from .workers import made_in_order, workers
 
 __all__ = ["EpisodePart", "EpisodeSuite", "episode_suites", "load_episode_suite"]
@@ -97,6 +100,16 @@ class EpisodeSuite:
         """How many there are."""
         return sum(part.episodes for part in self.parts)
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the episodes are drawn from: seed, steps, priors and numbers."""
+        parts = [
+            [part.name, part.first, part.episodes, part.tier, part.windows, contents_of(part.prior)]
+            for part in self.parts
+        ]
+        said = [self.version, self.seed, self.steps, parts]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
     def __len__(self) -> int:
         return self.episodes
 
@@ -112,6 +125,16 @@ class EpisodeSuite:
         """
         self._check([number])
         return next(part for part in self.parts if number in part.numbers)
+
+    def sample(self, count: int) -> Int[np.ndarray, " count"]:
+        """Numbers of episodes that lie evenly over the suite, so that each part has its share.
+
+        Raises:
+            ValueError: no count of 1 to `episodes`.
+        """
+        if not is_whole(count) or not 1 <= count <= self.episodes:
+            raise ValueError(f"sample: {count!r}; expected a whole number in 1 to {self.episodes}")
+        return (2 * np.arange(count) + 1) * self.episodes // (2 * count)
 
     def episodes_of(self, numbers: Sequence[int] | np.ndarray) -> Episode:
         """Some episodes of one part; every array has a leading axis B.
@@ -137,11 +160,11 @@ class EpisodeSuite:
     ) -> Iterator[tuple[EpisodePart, Int[np.ndarray, " B"], Episode]]:
         """Part, numbers and episodes of every batch, part by part, one program a part.
 
-        The last batch of a part is made as long as the others and cut. Batches are made ahead of
-        their use, on a CPU one a core at once.
+        A part's episodes are parted evenly; its last batch is made as long as the others and cut.
+        Batches are made ahead of their use, on a CPU one a core at once.
 
         Args:
-            batch_size: episodes made at once.
+            batch_size: most episodes made at once.
             numbers: of the episodes; None for all of them. A part's come in the order given.
 
         Raises:
@@ -161,7 +184,8 @@ class EpisodeSuite:
         for part in self.parts:
             inside = (chosen >= part.first) & (chosen < part.first + part.episodes)
             own = chosen[inside]
-            rows = min(batch_size, part.episodes)  # of a program, however few are asked for
+            # even batches, so that little is padded; one size, however few episodes are asked for
+            rows = -(-part.episodes // -(-part.episodes // batch_size))
             some = [own[start : start + rows] for start in range(0, len(own), rows)]
             said += [(part, numbers) for numbers in some]
             groups.append([functools.partial(self._made, part, numbers, rows) for numbers in some])
@@ -215,7 +239,8 @@ def load_episode_suite(name: str, *, values: str | None = None) -> EpisodeSuite:
             the two had to be drawn again, since other values left the prior's limit.
 
     Raises:
-        ValueError: no such suite, or no such origin of values.
+        ValueError: no such suite, no such origin of values, or a suite whose definition is not
+            the one it was frozen with.
     """
     if name not in _file():
         raise ValueError(f"suite: {name!r}; expected {one_of(episode_suites(), name)}")
@@ -237,4 +262,11 @@ def load_episode_suite(name: str, *, values: str | None = None) -> EpisodeSuite:
             EpisodePart(label, structure, part.tier, prior, first, part.episodes, part.windows)
         )
         first += part.episodes
-    return EpisodeSuite(name, version, said.seed, said.steps, tuple(parts))
+    suite = EpisodeSuite(name, version, said.seed, said.steps, tuple(parts))
+    kept = frozen_values().get(version)
+    if kept is not None and kept["fingerprint"] != suite.fingerprint:
+        raise ValueError(
+            f"suite: {version} was frozen with {kept['fingerprint']} and has {suite.fingerprint} "
+            f"now; expected the seed, sizes and priors it was frozen with, or another version"
+        )
+    return suite
