@@ -91,11 +91,10 @@ def every_flag():
     "name",
     [
         "diverse_small",
-        "chain",
         "continuous",
         *[
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("regime_small", "oscillating", "wide")
+            for name in ("chain", "regime_small", "oscillating", "wide")
         ],
     ],
 )
@@ -117,10 +116,10 @@ def test_a_sampler_is_traced_under_every_flag(name):
 @pytest.mark.parametrize(
     "make",
     [
-        a_run_and_its_gradient,
+        a_world,
         *[
             pytest.param(make, marks=pytest.mark.slow)
-            for make in (a_world, an_episode, a_stream_batch, a_continuous_episode)
+            for make in (a_run_and_its_gradient, an_episode, a_stream_batch, a_continuous_episode)
         ],
     ],
     ids=lambda make: make.__name__,

@@ -154,7 +154,7 @@ def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episo
 
     def first_of(wanted: Array) -> tuple[Array, Array]:
         """Rows of the queue in turn, over and over, and how often each was taken before."""
-        count = jnp.minimum(jnp.sum(wanted.astype(jnp.int32)), lanes)
+        count = jnp.minimum(jnp.sum(wanted, dtype=jnp.int32), lanes)
         order = jnp.argsort(~wanted, stable=True)[:lanes].astype(jnp.int32)
         return order[jnp.asarray(lane) % count], jnp.asarray(lane) // count
 
@@ -200,8 +200,8 @@ def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episo
     def turn(queue: _Queue) -> _Queue:
         if not screened:
             return draw(queue)
-        waiting = jnp.sum((~queue.done & (queue.passed >= 0)).astype(jnp.int32))
-        left = jnp.sum((~queue.done).astype(jnp.int32)) - waiting
+        waiting = jnp.sum(~queue.done & (queue.passed >= 0), dtype=jnp.int32)
+        left = jnp.sum(~queue.done, dtype=jnp.int32) - waiting
         return jax.lax.cond((waiting >= lanes) | (left == 0), draw, screen, queue)
 
     shapes = jax.eval_shape(
@@ -348,7 +348,7 @@ def _query(
     at = jnp.any(step[None] == asked[:, None], axis=0)  # [T, B]
     moved = jnp.any((found[:, :, 2] != found[:, :, 0]) & at[:, None], axis=0)  # [N, B]
     place = jnp.asarray(np.arange(nodes, dtype=np.int32))[:, None]
-    free = (place != intervention.targets[0]) & (place != intervention.targets[1])
+    free = (place != intervention.targets[:1]) & (place != intervention.targets[1:])
     seen = scm.node & ~scm.latent & free
     # the lowest number wins: first nodes that moved, then those below a target
     order = jnp.where(seen & moved, rank, jnp.where(seen & below, rank + 1.0, rank + 2.0))

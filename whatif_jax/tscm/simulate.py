@@ -231,9 +231,11 @@ def _rules_of(rules: _Rules, regime: Array) -> _Rules:
 
 def _of_regime(values: Array, regime: Array) -> Array:
     """The value of the regime that each arm is in; both begin with the axis of regimes."""
-    found = values[0] * regime[0]
+    between = (1,) * (values.ndim - regime.ndim)
+    held = regime.reshape(regime.shape[0], *between, *regime.shape[1:])
+    found = values[0] * held[0]
     for number in range(1, values.shape[0]):
-        found = found + values[number] * regime[number]
+        found = found + values[number] * held[number]
     return found
 
 
