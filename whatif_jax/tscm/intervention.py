@@ -203,12 +203,18 @@ def _window(numbers: Numbers, prior: Prior, steps: int) -> tuple[Array, Array]:
 
 
 def _window_of_time(numbers: Numbers, times: Array, prior: Prior) -> Bool[Array, " T"]:
-    """Steps whose time lies inside a window, a share of the span; always one at least."""
+    """Steps whose time lies inside a window, a share of the span; always one at least.
+
+    Queries that count from the window's end have their steps behind it, while the window can leave
+    so many.
+    """
     low, high = prior.time.window
     first, span = times[0], times[-1] - times[0]
     length = (low + (high - low) * numbers["length"]) * span
     earliest = prior.time.earliest * span
-    begins = first + earliest + numbers["onset"] * jnp.maximum(span - length - earliest, 0.0)
+    behind = max(prior.query.offsets) if prior.query.since == "window" else 0
+    last = times[max(times.shape[0] - 1 - behind, 0)] - first
+    begins = first + earliest + numbers["onset"] * jnp.maximum(last - length - earliest, 0.0)
     after = times >= begins
     opening = after & ~jnp.concatenate([jnp.zeros(1, bool), after[:-1]])
     return (after & (times < begins + length)) | opening
