@@ -2,7 +2,6 @@
 
 import jax
 import numpy as np
-import pytest
 from tiny_models import build
 from tscm_questions import linear_series, question_by_hand, stacked
 
