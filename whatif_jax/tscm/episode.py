@@ -24,6 +24,7 @@ from .intervention import (
     draw_intervention,
     guarded,
     intervention_shapes,
+    known,
     no_intervention,
 )
 from .names import SINCE
@@ -39,6 +40,9 @@ __all__ = ["Episode", "Query", "sample_episode", "sample_episodes"]
 _RUNS, _ACTS = (0, 1, 0), (False, True, True)  # noise of the arms, and whether they are acted on
 _LANES, _LANES_OF_LARGE = 128, 64  # episodes drawn side by side on a CPU: they fit its caches
 _LARGE = 8  # nodes of a large world, at least
+_FEWEST = (
+    32  # fewer lanes are rounded otherwise, which worlds that are chaotic magnify (JAX 0.10.2)
+)
 _GAPS = 3  # kind of counters
 _SCREEN = 50  # steps of the short run that finds most of the worlds that leave the limit
 
@@ -79,6 +83,9 @@ def sample_episode(
 ) -> Episode:
     """One episode of a prior, a function of key, prior and steps alone.
 
+    The row that `sample_episodes` makes of its key. Under jit or vmap it is rounded otherwise,
+    which worlds that are chaotic magnify.
+
     Args:
         key: a JAX key of any implementation.
         prior: a `Prior`, the name of one, or the path of its file.
@@ -88,7 +95,8 @@ def sample_episode(
         ValueError: what is no key, no prior, or steps that leave no room for its interventions.
     """
     check_key(key)
-    found = sample_episodes(keys=as_threefry(key)[None], prior=prior, steps=steps)
+    lanes = 0 if known(key) else 1  # the spare lanes of one that is mapped over would cost most
+    found = sample_episodes(keys=as_threefry(key)[None], prior=prior, steps=steps, lanes=lanes)
     return jax.tree.map(lambda leaf: leaf[0], found)
 
 
@@ -101,13 +109,13 @@ def sample_episodes(
         keys: JAX keys of any implementation, one an episode.
         prior: as for `sample_episode`.
         steps: of the series.
-        lanes: episodes simulated side by side; 0: 128 on a CPU, 64 of large worlds, all
-            of them elsewhere.
+        lanes: episodes simulated side by side; 0: 32 to 128 on a CPU, 64 of large worlds, by how
+            many there are; all of them elsewhere.
 
     Raises:
         ValueError: as for `sample_episode`, or lanes that are no number.
     """
-    if not is_key(keys) or keys.ndim != 1:
+    if not is_key(keys) or keys.ndim != 1 or not keys.shape[0]:
         said = f"keys of shape {keys.shape}" if is_key(keys) else type(keys).__name__
         raise ValueError(f"keys: {said}; expected an array of JAX keys, one an episode")
     if not is_whole(lanes) or lanes < 0:
@@ -122,10 +130,15 @@ def sample_episodes(
         raise ValueError(
             f"steps: {steps} and burn-in or sub-steps, {total}; expected at most {MOST_STEPS}"
         )
-    if not lanes:
-        lanes = _LANES_OF_LARGE if sizes_of(prior)[0] >= _LARGE else _LANES
-        lanes = lanes if jax.default_backend() == "cpu" else keys.shape[0]
-    return _episodes(keys, prior, int(steps), min(int(lanes), keys.shape[0]))
+    return _episodes(keys, prior, int(steps), int(lanes) or _lanes(prior, keys.shape[0]))
+
+
+def _lanes(prior: Prior, batch: int) -> int:
+    """On a CPU a power of two of 32 at least, so that a row is the same to the bit in any batch."""
+    if jax.default_backend() != "cpu":
+        return max(batch, 1)
+    most = _LANES_OF_LARGE if sizes_of(prior)[0] >= _LARGE else _LANES
+    return max(_FEWEST, min(most, 1 << (batch - 1).bit_length()))
 
 
 class _Queue(NamedTuple):
@@ -205,7 +218,7 @@ def _episodes(keys: PRNGKeyArray, prior: Prior, steps: int, lanes: int) -> Episo
         return jax.lax.cond((waiting >= lanes) | (left == 0), draw, screen, queue)
 
     shapes = jax.eval_shape(
-        lambda: _lanes_of(keys[:lanes], jnp.zeros(lanes, jnp.int32), prior, steps)
+        lambda: _lanes_of(keys[lane % batch], jnp.zeros(lanes, jnp.int32), prior, steps)
     )
     empty = jax.tree.map(lambda leaf: jnp.zeros((batch, *leaf.shape[1:]), leaf.dtype), shapes)
     none = jnp.zeros(batch, jnp.int32)
