@@ -50,7 +50,7 @@ def test_a_run_alone_is_its_row_of_a_batch():
 @pytest.mark.slow
 def test_a_row_is_the_same_to_the_bit_wherever_it_stands():
     """Other places, other neighbours, another length of the batch; the lanes are as many."""
-    changes = {"intervention": {"values": {"observed_uniform": 1.0}}, "stability": {"limit": 2.0}}
+    changes = {"intervention": {"values": {"observed_uniform": 1.0}}, "stability": {"limit": 1.2}}
     prior = load_prior("bi_variate", changes)
     keys = jax.vmap(root_key_of)(jnp.arange(40))
     order = np.random.default_rng(0).permutation(40)
