@@ -71,14 +71,15 @@ class Forecasting:
         usable = known.history_mask.sum(axis=1) >= SHORTEST
         for rows, k in _groups(known.covariate_mask, onset, usable):
             steps, horizon = int(onset[rows].max()), int(asked[rows].max()) + 1
-            acted, natural = (
+            (acted, answered), (natural, too) = (
                 self._medians(known, rows, steps, horizon, k, name)
                 for name in ("future_covariates", "natural_covariates")
             )
             at = np.maximum(asked[rows], 0)
             found = np.take_along_axis(acted, at, axis=1)
             moved = found - np.take_along_axis(natural, at, axis=1)
-            good = np.isfinite(found) & np.isfinite(moved) & (asked[rows] >= 0)
+            # an answer that is not finite stays one, and is scored as failed
+            good = (answered & too)[:, None] & (asked[rows] >= 0)
             value[rows] = np.where(good, found, value[rows])
             effect[rows] = np.where(good, moved, 0.0)
         return Estimate(jnp.asarray(value), jnp.asarray(effect))
@@ -91,8 +92,8 @@ class Forecasting:
         horizon: int,
         k: np.ndarray,
         name: str,
-    ) -> np.ndarray:
-        """Medians [rows, H]; NaN for a row without a forecast."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Medians [rows, H], and whether a row has a forecast."""
         mask = known.history_mask[rows, -steps:]
         history = np.where(mask, known.history[rows, -steps:], np.nan)
         past = known.history_covariates[rows][:, k, -steps:]
@@ -101,7 +102,8 @@ class Forecasting:
         covariates = np.concatenate([seen, ahead], axis=2).swapaxes(1, 2)
         answer = self.forecaster(history, covariates.copy(), horizon, MEDIAN)
         missing = np.full((horizon, 1), np.nan, np.float32)
-        return np.stack([missing if row is None else np.asarray(row) for row in answer])[:, :, 0]
+        medians = np.stack([missing if row is None else np.asarray(row) for row in answer])
+        return medians[:, :, 0], np.array([row is not None for row in answer])
 
 
 def _groups(

@@ -55,6 +55,15 @@ def test_a_missing_forecast_gives_the_mean():
     assert not found.effect.any()
 
 
+def test_a_forecast_that_is_not_finite_stays_so_and_is_scored_as_failed():
+    def broken(history, covariates, horizon, levels):
+        return [np.full((horizon, 1), np.nan, np.float32) for _ in history]
+
+    found = Forecasting("nan", "NaN", lambda: broken).estimate_many(stacked(ASKED), "back_door")
+    assert np.isnan(found.value[:3]).all() and np.isnan(found.effect[:3]).all()
+    assert np.isfinite(found.value[3]).all(), "not asked for: five steps are too few"
+
+
 def test_chronos_forecasts_alike_alone_and_beside_longer_histories(tmp_path):
     model = build("chronos-2", tmp_path / "chronos")
     method = baselines(chronos={"model": str(model), "device": "cpu"})["chronos-2"]
