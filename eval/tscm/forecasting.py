@@ -19,7 +19,7 @@ from .trivial import mean_value
 
 __all__ = ["SHORTEST", "Forecasting"]
 
-SHORTEST = 8  # steps of a history; with fewer it gives the mean, as the package does
+SHORTEST = 8  # steps of a history; with fewer the method gives the mean, as the package does
 ROWS = 256  # forecast at once
 MEDIAN = (0.5,)
 
@@ -59,7 +59,10 @@ class Forecasting:
     def estimate_many(
         self, questions: Question, structure: str = "", *, episode: Episode | None = None
     ) -> Estimate:
-        """Estimates of questions with a leading axis B; the mean where a forecast is missing."""
+        """Estimates of questions with a leading axis B; the mean where the history is too short.
+
+        A forecast that is missing or not finite stays NaN, which every score counts as failed.
+        """
         asked = (
             np.asarray(questions.query.steps) - np.asarray(questions.intervention.onset)[:, None]
         )
@@ -78,9 +81,9 @@ class Forecasting:
             at = np.maximum(asked[rows], 0)
             found = np.take_along_axis(acted, at, axis=1)
             moved = found - np.take_along_axis(natural, at, axis=1)
-            good = np.isfinite(found) & np.isfinite(moved) & (asked[rows] >= 0)
-            value[rows] = np.where(good, found, value[rows])
-            effect[rows] = np.where(good, moved, 0.0)
+            ahead = asked[rows] >= 0
+            value[rows] = np.where(ahead, found, value[rows])
+            effect[rows] = np.where(ahead, moved, 0.0)
         return Estimate(jnp.asarray(value), jnp.asarray(effect))
 
     def _medians(
