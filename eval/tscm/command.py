@@ -1,14 +1,17 @@
 """What `python -m eval tscm` does."""
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from whatif_jax import root_key
 from whatif_jax.catalog.errors import one_of
+from whatif_jax.files import HeldFolder, explained
 from whatif_jax.tscm import EpisodeSuite, episode_suites, load_episode_suite
 from whatif_jax.tscm.names import VALUES
 
+from ..run_files import ResultsError
 from .baseline import Baseline, ClosedForm
 from .board import Board, board_of
 from .cases import CASES, METHODS, case_suites
@@ -23,6 +26,19 @@ __all__ = ["ALL_SUITES", "chosen_baselines", "chosen_suites", "run_and_report"]
 ALL_SUITES = "all"
 CHRONOS = "chronos-2"
 WITH_VALUES = "identifiability"  # the suite whose variants by value are run if none are asked for
+
+
+class _Held(HeldFolder):
+    """The results, held: of two processes that add to them the later one would drop the other's."""
+
+    error = ResultsError
+    what = "out"
+    holder = "another `python -m eval tscm`"
+
+    def open(self) -> None:
+        """A place that cannot be written is refused before hours of work, not behind them."""
+        with explained(self.error, self.what, self.path):
+            tempfile.TemporaryFile(dir=self.path).close()
 
 
 def chosen_suites(name: str, values: Sequence[str] = ()) -> list[EpisodeSuite]:
@@ -100,6 +116,10 @@ def run_and_report(
 
     Returns:
         scores, and the path of the page.
+
+    Raises:
+        ValueError: an unknown evidence, or a sample that a suite does not have.
+        ResultsError: as `score_suite`, or the folder is in use by another process.
     """
     if evidence not in EVIDENCE:
         raise ValueError(f"evidence: {evidence!r}; expected {one_of(EVIDENCE, evidence)}")
@@ -108,11 +128,13 @@ def run_and_report(
         None if sample is None or sample >= suite.episodes else sample_of(suite, sample)
         for suite in suites
     ]
-    for suite, some in zip(suites, numbers, strict=True):
-        chosen = methods
-        if suite.name in CASES:
-            chosen = [one for one in methods if one.name in METHODS]
-        score_suite(suite, chosen, folder, evidence=evidence, numbers=some, progress=progress)
+    with _Held(folder) as held:
+        for suite, some in zip(suites, numbers, strict=True):
+            chosen = methods
+            if suite.name in CASES:
+                chosen = [one for one in methods if one.name in METHODS]
+            score_suite(suite, chosen, folder, evidence=evidence, numbers=some, progress=progress)
+        held.complete = True
     say("scores")
     found = load_estimates(
         folder, suites, lambda path: say(f"left out, as other code made it: {path}")

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from pyarrow import parquet
 from typer.testing import CliRunner
 
@@ -211,6 +212,18 @@ def test_the_command_prints_the_reference_table_and_the_page(tmp_path, monkeypat
     board, _ = run_and_report([SUITE], [Outside(bad=True)], out, resamples=10)
     assert list(board.order) == ["zero", "oracle", "outside"]
     assert "∞" in (out / "index.html").read_text("utf-8")
+
+
+def test_a_place_that_cannot_be_written_or_is_in_use_is_refused_before_the_work(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(eval.tscm.command, "score_suite", lambda *_, **__: pytest.fail("work"))
+    (tmp_path / "file").write_text("")
+    for name, said in (("file", "a file is in the way"), ("taken", "is writing here")):
+        with FileLock(tmp_path / "taken" / "results" / ".lock"):
+            with pytest.raises(ResultsError, match=f"^out: .*{said}.*; expected") as found:
+                run_and_report([SUITE], CLOSED, tmp_path / name)
+        assert "\n" not in str(found.value)
 
 
 @pytest.mark.slow
