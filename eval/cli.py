@@ -284,7 +284,7 @@ def tscm(
     What was estimated before is kept: run again after an interruption, or with more baselines.
     """
     from .tscm.command import chosen_baselines, chosen_suites, run_and_report
-    from .tscm.report import reference_text
+    from .tscm.report import reference_text, scored_text
 
     suites = chosen_suites(suite, names_in(values))
     methods = chosen_baselines(names_in(baselines), parse_settings(set_ or []))
@@ -301,7 +301,7 @@ def tscm(
             )
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    typer.echo(reference_text(board))
+    typer.echo(f"{reference_text(board)}\n\n{scored_text(board)}\n")
     typer.echo(str(page))
 
 

@@ -220,9 +220,11 @@ def test_a_place_that_cannot_be_written_or_is_in_use_is_refused_before_the_work(
     monkeypatch.setattr(eval.tscm.command, "score_suite", lambda *_, **__: pytest.fail("work"))
     (tmp_path / "file").write_text("")
     for name, said in (("file", "a file is in the way"), ("taken", "is writing here")):
-        with FileLock(tmp_path / "taken" / "results" / ".lock"):
-            with pytest.raises(ResultsError, match=f"^out: .*{said}.*; expected") as found:
-                run_and_report([SUITE], CLOSED, tmp_path / name)
+        with (
+            FileLock(tmp_path / "taken" / "results" / ".lock"),
+            pytest.raises(ResultsError, match=f"^out: .*{said}.*; expected") as found,
+        ):
+            run_and_report([SUITE], CLOSED, tmp_path / name)
         assert "\n" not in str(found.value)
 
 
