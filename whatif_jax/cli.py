@@ -295,7 +295,9 @@ def export_episodes(
     ] = None,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Export so many episodes, spread evenly over the suite's parts."),
+        typer.Option(
+            min=1, help="Export so many episodes: the first of each part, parts in proportion."
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Export only the first so many episodes.")

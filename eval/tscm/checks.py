@@ -103,7 +103,8 @@ def _adjusted(board: Board) -> Iterator[Row]:
                 board.array(label, f"{name}{ending}", "effect_rmse", group)
                 for name in ("regression", "back_door")
             )
-            if plain is not None and adjusted is not None:
+            paired = _paired(board, (label, f"regression{ending}"), (label, f"back_door{ending}"))
+            if plain is not None and adjusted is not None and paired:
                 yield _row(f"{_steps(board, label)}{ending}", plain, adjusted)
 
 
@@ -195,8 +196,16 @@ def _values(board: Board) -> Iterator[Row]:
             prior, observed = (
                 board.array(labels[one], model, "interventional_rmse") for one in (PRIOR, mode)
             )
-            if prior is not None and observed is not None:
+            paired = _paired(board, (labels[PRIOR], model), (labels[mode], model))
+            if prior is not None and observed is not None and paired:
                 yield _row(f"{model}, {mode.replace('_', ' ')}", prior, observed)
+
+
+def _paired(board: Board, *sides: tuple[str, str]) -> bool:
+    """Whether baselines have the same episodes: else a change is of episodes, not of methods."""
+    found = [board.estimates.get(label, {}).get(model) for label, model in sides]
+    known = [one.column("episode") for one in found if one is not None]
+    return len(known) == len(sides) and all(np.array_equal(known[0], one) for one in known[1:])
 
 
 def _row(what: str, first: np.ndarray, second: np.ndarray) -> Row:

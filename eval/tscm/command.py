@@ -1,14 +1,19 @@
 """What `python -m eval tscm` does."""
 
+import importlib
+import re
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from whatif_jax import root_key
 from whatif_jax.catalog.errors import one_of
+from whatif_jax.files import HeldFolder, explained
 from whatif_jax.tscm import EpisodeSuite, episode_suites, load_episode_suite
 from whatif_jax.tscm.names import VALUES
 
+from ..run_files import ResultsError
 from .baseline import Baseline, ClosedForm
 from .board import Board, board_of
 from .cases import CASES, METHODS, case_suites
@@ -16,13 +21,26 @@ from .methods import baselines
 from .question import EVIDENCE
 from .report import write_page
 from .results import load_estimates
-from .run import sample_of, score_suite
+from .run import score_suite
 
 __all__ = ["ALL_SUITES", "chosen_baselines", "chosen_suites", "run_and_report"]
 
 ALL_SUITES = "all"
 CHRONOS = "chronos-2"
 WITH_VALUES = "identifiability"  # the suite whose variants by value are run if none are asked for
+
+
+class _Held(HeldFolder):
+    """The results, held: of two processes that add to them the later one would drop the other's."""
+
+    error = ResultsError
+    what = "out"
+    holder = "another `python -m eval tscm`"
+
+    def open(self) -> None:
+        """A place that cannot be written is refused before hours of work, not behind them."""
+        with explained(self.error, self.what, self.path):
+            tempfile.TemporaryFile(dir=self.path).close()
 
 
 def chosen_suites(name: str, values: Sequence[str] = ()) -> list[EpisodeSuite]:
@@ -58,13 +76,17 @@ def chosen_baselines(
     """Baselines by name; all that are closed forms where none is named.
 
     Args:
-        names: of `baselines()`.
+        names: of `baselines()`, or MODULE:FACTORY of one's own: a function of nothing that returns
+            a `Baseline`, such as a `ClosedForm`.
         settings: of Chronos-2's forecaster, such as `model` and `device`.
 
     Raises:
-        ValueError: an unknown name, or settings that no baseline takes.
+        ValueError: an unknown name, a factory that makes no baseline or one whose name is taken,
+            or settings that no baseline takes.
     """
     known = baselines(settings)
+    own = {name: _own(name, tuple(known)) for name in names if ":" in name}
+    known |= own
     for name in names:
         if name not in known:
             raise ValueError(f"baselines: {name!r}; expected {one_of(tuple(known), name)}")
@@ -73,6 +95,28 @@ def chosen_baselines(
     if names:
         return [known[name] for name in dict.fromkeys(names)]
     return [one for one in known.values() if isinstance(one, ClosedForm)]
+
+
+def _own(name: str, taken: Sequence[str]) -> Baseline:
+    """A baseline of one's own, by MODULE:FACTORY."""
+    module, _, attribute = name.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"baselines: {name!r}; expected MODULE:FACTORY ({error})") from error
+    faces = ("name", "label", "applies", "estimate_many")
+    if not all(hasattr(made, face) for face in faces):
+        raise ValueError(
+            f"baselines: {name!r} returned {type(made).__name__}; expected a baseline with "
+            f"{', '.join(faces)}, such as eval.tscm.ClosedForm"
+        )
+    if made.name in taken or not re.fullmatch(r"[\w.-]+", made.name):
+        raise ValueError(
+            f"baselines: the name {made.name!r} of {name!r}; expected letters, digits, '-', '_' "
+            f"and '.', and none of {', '.join(taken)}"
+        )
+    found: Baseline = made
+    return found
 
 
 def run_and_report(
@@ -100,19 +144,25 @@ def run_and_report(
 
     Returns:
         scores, and the path of the page.
+
+    Raises:
+        ValueError: an unknown evidence, or a sample that a suite does not have.
+        ResultsError: as `score_suite`, or the folder is in use by another process.
     """
     if evidence not in EVIDENCE:
         raise ValueError(f"evidence: {evidence!r}; expected {one_of(EVIDENCE, evidence)}")
     folder = out / "results"
     numbers = [
-        None if sample is None or sample >= suite.episodes else sample_of(suite, sample)
+        None if sample is None or sample >= suite.episodes else suite.sample(sample)
         for suite in suites
     ]
-    for suite, some in zip(suites, numbers, strict=True):
-        chosen = methods
-        if suite.name in CASES:
-            chosen = [one for one in methods if one.name in METHODS]
-        score_suite(suite, chosen, folder, evidence=evidence, numbers=some, progress=progress)
+    with _Held(folder) as held:
+        for suite, some in zip(suites, numbers, strict=True):
+            chosen = methods
+            if suite.name in CASES:
+                chosen = [one for one in methods if one.name in METHODS]
+            score_suite(suite, chosen, folder, evidence=evidence, numbers=some, progress=progress)
+        held.complete = True
     say("scores")
     found = load_estimates(
         folder, suites, lambda path: say(f"left out, as other code made it: {path}")

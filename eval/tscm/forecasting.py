@@ -19,7 +19,7 @@ from .trivial import mean_value
 
 __all__ = ["SHORTEST", "Forecasting"]
 
-SHORTEST = 8  # steps of a history; with fewer it gives the mean, as the package does
+SHORTEST = 8  # steps of a history; with fewer the method gives the mean, as the package does
 ROWS = 256  # forecast at once
 MEDIAN = (0.5,)
 
@@ -59,7 +59,10 @@ class Forecasting:
     def estimate_many(
         self, questions: Question, structure: str = "", *, episode: Episode | None = None
     ) -> Estimate:
-        """Estimates of questions with a leading axis B; the mean where a forecast is missing."""
+        """Estimates of questions with a leading axis B; the mean where the history is too short.
+
+        A forecast that is missing or not finite stays NaN, which every score counts as failed.
+        """
         asked = (
             np.asarray(questions.query.steps) - np.asarray(questions.intervention.onset)[:, None]
         )
@@ -71,17 +74,16 @@ class Forecasting:
         usable = known.history_mask.sum(axis=1) >= SHORTEST
         for rows, k in _groups(known.covariate_mask, onset, usable):
             steps, horizon = int(onset[rows].max()), int(asked[rows].max()) + 1
-            (acted, answered), (natural, too) = (
+            acted, natural = (
                 self._medians(known, rows, steps, horizon, k, name)
                 for name in ("future_covariates", "natural_covariates")
             )
             at = np.maximum(asked[rows], 0)
             found = np.take_along_axis(acted, at, axis=1)
             moved = found - np.take_along_axis(natural, at, axis=1)
-            # an answer that is not finite stays one, and is scored as failed
-            good = (answered & too)[:, None] & (asked[rows] >= 0)
-            value[rows] = np.where(good, found, value[rows])
-            effect[rows] = np.where(good, moved, 0.0)
+            ahead = asked[rows] >= 0
+            value[rows] = np.where(ahead, found, value[rows])
+            effect[rows] = np.where(ahead, moved, 0.0)
         return Estimate(jnp.asarray(value), jnp.asarray(effect))
 
     def _medians(
@@ -92,8 +94,8 @@ class Forecasting:
         horizon: int,
         k: np.ndarray,
         name: str,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Medians [rows, H], and whether a row has a forecast."""
+    ) -> np.ndarray:
+        """Medians [rows, H]; NaN for a row without a forecast."""
         mask = known.history_mask[rows, -steps:]
         history = np.where(mask, known.history[rows, -steps:], np.nan)
         past = known.history_covariates[rows][:, k, -steps:]
@@ -102,8 +104,7 @@ class Forecasting:
         covariates = np.concatenate([seen, ahead], axis=2).swapaxes(1, 2)
         answer = self.forecaster(history, covariates.copy(), horizon, MEDIAN)
         missing = np.full((horizon, 1), np.nan, np.float32)
-        medians = np.stack([missing if row is None else np.asarray(row) for row in answer])
-        return medians[:, :, 0], np.array([row is not None for row in answer])
+        return np.stack([missing if row is None else np.asarray(row) for row in answer])[:, :, 0]
 
 
 def _groups(

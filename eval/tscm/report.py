@@ -17,9 +17,16 @@ from .board import Board
 from .checks import checks
 from .published import later_table, paper_table
 from .statistics import METRICS
-from .tables import axis_tables, methods_table, reference_table, scores_table, values_table
+from .tables import (
+    axis_tables,
+    methods_table,
+    reference_table,
+    scored_on,
+    scores_table,
+    values_table,
+)
 
-__all__ = ["reference_text", "write_page"]
+__all__ = ["reference_text", "scored_text", "write_page"]
 
 _CHECKS_TEXT = (
     "Computed from the numbers of this page, each by the rule that is stated. Open one for them."
@@ -71,9 +78,8 @@ def _rendered(board: Board, sections: Sequence[Section]) -> str:
 
     looks = {name: swatch(style) for name, style in styles(list(board.order)).items()}
     facts = [
-        f"{label}: {suite.episodes:,} episodes of {suite.steps} steps"
-        for label, suite in board.suites.items()
-        if label in board.columns
+        f"{label}: {_scored(board, label)} episodes of {board.suites[label].steps} steps"
+        for label in board.columns
     ]
     return templates(Path(__file__).parent / "page").get_template("page.html.j2").render(
         sections=sections,
@@ -107,12 +113,25 @@ def reference_text(board: Board) -> str:
     return grid(("method", *labels), rows)
 
 
+def scored_text(board: Board) -> str:
+    """How many episodes of each suite the methods were scored on, which a sample makes fewer."""
+    said = "; ".join(f"{label}: {_scored(board, label)} episodes" for label in board.columns)
+    return f"{said}."
+
+
+def _scored(board: Board, label: str) -> str:
+    """One number where all methods have the same, else who has which."""
+    methods: dict[str, list[str]] = {}
+    for model in board.of(label):
+        methods.setdefault(scored_on(board, label, model), []).append(model)
+    if len(methods) == 1:
+        return next(iter(methods))
+    return ", ".join(f"{size} ({', '.join(names)})" for size, names in methods.items())
+
+
 def _markdown(board: Board, found: Sequence[Finding], papers: Sequence[Table]) -> str:
     """Reference table, checks, the paper's figures, methods."""
     reference = reference_table(board)
-    sizes = "; ".join(
-        f"{label}: {board.suites[label].episodes:,} episodes" for label in board.columns
-    )
     verdicts = grid(
         ("must come out", "here", ""), [(one.claim, one.verdict, one.summary) for one in found]
     )
@@ -121,7 +140,7 @@ def _markdown(board: Board, found: Sequence[Finding], papers: Sequence[Table]) -
             [
                 f"## {reference.title}\n\nRMSE ± its standard deviation over {board.resamples:,} "
                 "resamples of the episodes, and in brackets direction accuracy, both against the "
-                f"interventional run. {sizes}.",
+                f"interventional run. {scored_text(board)}",
                 reference_text(board),
                 f"## What must come out\n\n{verdicts}",
                 *(_plain(table) for table in papers),

@@ -24,31 +24,9 @@ from .baseline import RUNGS, Baseline, ClosedForm, Estimate, everywhere
 from .question import EVIDENCE, Question, question_of
 from .results import COLUMNS, Estimates, before, joined, stored, write
 
-__all__ = ["about_of", "sample_of", "score_suite"]
+__all__ = ["about_of", "score_suite"]
 
 _SAVE_SECONDS = 120.0  # of work that an interruption may lose
-
-
-def sample_of(suite: EpisodeSuite, size: int) -> np.ndarray:
-    """Numbers of a sample: the first episodes of every part, parts in proportion.
-
-    The episodes of a part are drawn alike and independently, so its first ones are a fair sample.
-
-    Raises:
-        ValueError: more episodes than the suite has, or fewer than one of each part.
-    """
-    if not len(suite.parts) <= size <= suite.episodes:
-        raise ValueError(
-            f"sample: {size}; expected {len(suite.parts)} to {suite.episodes} episodes of "
-            f"{suite.version}"
-        )
-    shares = np.array([part.episodes * (size / suite.episodes) for part in suite.parts])
-    counts = np.maximum(np.floor(shares).astype(np.int64), 1)
-    order = np.argsort(np.floor(shares) - shares, kind="stable")
-    counts[order[: max(size - counts.sum(), 0)]] += 1
-    return np.concatenate(
-        [part.first + np.arange(count) for part, count in zip(suite.parts, counts, strict=True)]
-    )
 
 
 def score_suite(

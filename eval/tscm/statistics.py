@@ -129,7 +129,10 @@ def _of_episodes(
     for one in some:
         for pair, (forecast, target) in _pairs(one).items():
             terms = _terms(jnp.asarray(forecast), jnp.asarray(target))
-            columns += [np.asarray(getattr(terms, field), np.float64) for field in fields]
+            added = {field: np.asarray(getattr(terms, field), np.float64) for field in fields}
+            # in float64: a square rounded to float32 gives targets that are equal a variance
+            added["squared_target"] = added["target"] ** 2
+            columns += added.values()
             places[one.name, pair] = list(range(len(columns) - len(fields), len(columns)))
     groups = _groups(some[0])
     members = list(groups.values())

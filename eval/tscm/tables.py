@@ -15,6 +15,7 @@ __all__ = [
     "interval",
     "methods_table",
     "reference_table",
+    "scored_on",
     "scores_table",
     "values_table",
 ]
@@ -30,6 +31,7 @@ _READS = {
     "before": "the steps before the onset",
     "whole": "the whole factual run, as the package's regressions do",
 }
+_TRUTH = "the truth"
 BELOW = "Below, 95 % bootstrap intervals: episodes are drawn, all queries of each together."
 
 
@@ -215,7 +217,7 @@ def methods_table(board: Board) -> Table:
             {
                 "model": model,
                 "label": first.about["label"],
-                "evidence": _READS[first.evidence],
+                "evidence": _TRUTH if first.baseline == "oracle" else _READS[first.evidence],
                 "trained_on": first.about["trained_on"],
                 "fits": "everything"
                 if fits == all_of
@@ -227,7 +229,7 @@ def methods_table(board: Board) -> Table:
         "Reads: of the factual run, latent nodes never; the intervention's targets, window and "
         "values are known ahead. Fits: structures whose graph the method's formula is for; "
         "elsewhere it gives the mean of the outcome, as the package's do. Trained on nothing: "
-        "fitted on each episode by itself. The oracle reads the truth."
+        "fitted on each episode by itself."
     )
     return Table.of_rows("methods", "What each method saw", columns, rows, note)
 

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 from tiny_models import build
 from tscm_questions import linear_series, question_by_hand, stacked
 
@@ -46,13 +47,14 @@ def test_a_forecast_has_the_treatment_as_its_known_covariate():
     np.testing.assert_array_equal(np.isnan(history), np.isnan(covariates[:, :100, 0]))
 
 
-def test_a_missing_forecast_gives_the_mean():
-    found = Forecasting("none", "None", lambda: lambda h, *_: [None] * len(h)).estimate_many(
+@pytest.mark.parametrize("answer", [None, np.full((8, 1), np.nan, np.float32)])
+def test_a_missing_forecast_is_no_estimate_and_a_short_history_gives_the_mean(answer):
+    found = Forecasting("none", "None", lambda: lambda h, *_: [answer] * len(h)).estimate_many(
         stacked(ASKED), "back_door"
     )
-    for row, onset in enumerate((100, 40, 60, 5)):
-        np.testing.assert_allclose(found.value[row], [SERIES[:onset, 2].mean()] * 2, rtol=1e-4)
-    assert not found.effect.any()
+    assert np.isnan(found.value[:3]).all() and np.isnan(found.effect[:3]).all()
+    np.testing.assert_allclose(found.value[3], [SERIES[:5, 2].mean()] * 2, rtol=1e-4)
+    assert not found.effect[3].any()
 
 
 def test_a_forecast_that_is_not_finite_stays_so_and_is_scored_as_failed():

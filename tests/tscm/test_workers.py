@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -62,3 +63,22 @@ def test_no_more_than_a_few_are_made_ahead(threads):
     found.close()
     time.sleep(0.05)
     assert len(made) <= threads + 3, "an early end begins no others"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_was_handed_on_is_held_no_longer(threads):
+    made = {}
+
+    def call(group, place):
+        def makes():
+            made[group, place] = weakref.ref(found := np.zeros(8))
+            return found
+
+        return makes
+
+    got = made_in_order([[call(group, n) for n in range(6)] for group in range(4)], threads)
+    for _ in range(20):
+        next(got)
+    held = [(group, n) for (group, n), one in made.items() if one() is not None and group < 3]
+    assert not held, "first batches of programs are not kept to the end"
+    got.close()

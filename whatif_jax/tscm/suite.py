@@ -132,14 +132,22 @@ class EpisodeSuite:
         return next(part for part in self.parts if number in part.numbers)
 
     def sample(self, count: int) -> Int[np.ndarray, " count"]:
-        """Numbers of episodes that lie evenly over the suite, so that each part has its share.
+        """Numbers of a sample: the first episodes of every part, parts in proportion.
+
+        The episodes of a part are drawn alike and independently, so that its first ones are a fair
+        sample, and a larger sample holds a smaller one but for rounding.
 
         Raises:
             ValueError: no count of 1 to `episodes`.
         """
         if not is_whole(count) or not 1 <= count <= self.episodes:
             raise ValueError(f"sample: {count!r}; expected a whole number in 1 to {self.episodes}")
-        return (2 * np.arange(count) + 1) * self.episodes // (2 * count)
+        shares = np.array([part.episodes * (count / self.episodes) for part in self.parts])
+        counts = np.maximum(np.floor(shares).astype(np.int64), int(count >= len(self.parts)))
+        order = np.argsort(np.floor(shares) - shares, kind="stable")
+        counts[order[: max(count - int(counts.sum()), 0)]] += 1
+        both = zip(self.parts, counts, strict=True)
+        return np.concatenate([part.first + np.arange(some) for part, some in both])
 
     def episodes_of(self, numbers: Sequence[int] | np.ndarray) -> Episode:
         """Some episodes of one part; every array has a leading axis B.

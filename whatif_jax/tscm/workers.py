@@ -47,14 +47,16 @@ def made_in_order(groups: Sequence[Sequence[Callable[[], Made]]], threads: int) 
 
     pool = ThreadPoolExecutor(threads, thread_name_prefix="episodes")
     try:
-        firsts = [pool.submit(waited, group[0]) for group in groups if group]
+        firsts = deque(pool.submit(waited, group[0]) for group in groups if group)
         flying: deque[Future[Made]] = deque()
-        for first, group in zip(firsts, filter(None, groups), strict=True):
-            flying.append(first)
-            for call in group[1:]:
+        for group in filter(None, groups):
+            # what was handed on is held no longer: a batch may be large
+            flying.append(firsts.popleft())
+            for place, call in enumerate(group[1:]):
+                if place == 0:
+                    flying[-1].result()
                 while len(flying) > threads:
                     yield flying.popleft().result()
-                first.result()
                 flying.append(pool.submit(waited, call))
         while flying:
             yield flying.popleft().result()

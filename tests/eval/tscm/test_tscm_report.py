@@ -11,7 +11,7 @@ from eval.report.models import ReportError
 from eval.tscm.board import board_of
 from eval.tscm.checks import checks
 from eval.tscm.published import later_table, load_dotime, paper_table
-from eval.tscm.report import reference_text, write_page
+from eval.tscm.report import reference_text, scored_text, write_page
 from eval.tscm.tables import methods_table, reference_table, values_table
 from tests.eval.tscm.board_cases import IDENTIFIABILITY, OBSERVED, SUITES, estimates, everything
 from whatif_jax import root_key
@@ -111,6 +111,38 @@ def test_an_effect_that_grows_and_values_that_are_harder_do_not_hold():
 def test_without_the_results_a_check_cannot_be_computed():
     found = verdicts(board(estimates(IDENTIFIABILITY, names=("zero", "mean"))))
     assert set(found.values()) == {"cannot be computed"}
+
+
+def fewer(baseline, suites=SUITES):
+    """Everything, with the first half of what one baseline has on some suites."""
+    return [
+        dataclasses.replace(one, table=one.table.slice(0, len(one.table) // 2))
+        if one.baseline == baseline and one.suite in [suite.version for suite in suites]
+        else one
+        for one in everything()
+    ]
+
+
+@pytest.mark.parametrize("baseline, check", [("back_door", "no_effect"), ("mean", "values")])
+def test_methods_with_other_episodes_are_not_compared(made, baseline, check):
+    suites = SUITES if check == "no_effect" else [OBSERVED]
+    whole = {one.name: one.table for one in checks(made)}[check].frame
+    part = {one.name: one.table for one in checks(board(fewer(baseline, suites)))}[check].frame
+    assert any(baseline in name for name in whole["model"]) or part.height == 0
+    assert part.height < whole.height
+
+
+def test_what_was_scored_is_said_where_it_is_a_part(made, tmp_path):
+    assert scored_text(made) == "identifiability-v1: 120 episodes; continuous-v1: 80 episodes."
+    some = board(fewer("back_door"))
+    names = "zero, mean, regression, instrument, oracle"
+    text = f"identifiability-v1: 120 ({names}), 60 of 120 (back_door)"
+    assert scored_text(some).startswith(f"{text} episodes; ")
+    write_page(some, tmp_path)
+    assert text in (tmp_path / "tscm.md").read_text("utf-8")
+    assert text in (tmp_path / "index.html").read_text("utf-8")
+    rows = {row["model"]: row["evidence"] for row in methods_table(made).frame.to_dicts()}
+    assert rows["oracle"] == "the truth" and rows["mean"] == "the steps before the onset"
 
 
 def test_no_results_are_refused():

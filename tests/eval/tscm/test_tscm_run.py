@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from pyarrow import parquet
 from typer.testing import CliRunner
 
@@ -19,7 +20,7 @@ from eval.run_files import ResultsError
 from eval.tscm import Estimate, baselines
 from eval.tscm.command import chosen_baselines, chosen_suites, run_and_report
 from eval.tscm.results import COLUMNS, load_estimates, stored
-from eval.tscm.run import sample_of, score_suite
+from eval.tscm.run import score_suite
 from whatif_jax.tscm import EpisodePart, EpisodeSuite, load_episode_suite, load_prior
 
 PRIOR = load_prior("bi_variate", {"query": {"offsets": [0, 1]}})
@@ -153,16 +154,15 @@ def test_a_sample_has_every_part_in_proportion_and_grows():
     suite = load_episode_suite("generic")
     before = np.array([], int)
     for size in (5, 100, 12_345, 100_000):
-        found = sample_of(suite, size)
+        found = suite.sample(size)
         assert len(found) == len(np.unique(found)) == size
         shares = [np.isin(found, part.numbers).sum() / size for part in suite.parts]
         if size > 5:
             np.testing.assert_allclose(shares, [0.35, 0.35, 0.15, 0.075, 0.075], atol=1 / size)
         assert np.isin(before, found).all()
         before = found
-    for size in (4, 100_001):
-        with pytest.raises(ValueError, match=f"^sample: {size}; expected 5 to 100000"):
-            sample_of(suite, size)
+    with pytest.raises(ValueError, match="^sample: 100001; expected .* 1 to 100000"):
+        suite.sample(100_001)
 
 
 def test_suites_and_baselines_are_chosen_by_name():
@@ -185,7 +185,7 @@ def test_suites_and_baselines_are_chosen_by_name():
         (["--baselines=zero,nonsense"], "baselines: 'nonsense'; expected"),
         (["--values=nonsense"], "values: 'nonsense'; expected"),
         (["--evidence=nonsense", "--suite=regime"], "evidence: 'nonsense'; expected"),
-        (["--sample=2", "--suite=regime"], "sample: 2; expected 3 to 9999"),
+        (["--sample=10000", "--suite=regime"], "sample: 10000; expected .* 1 to 9999"),
         (["--set=model=x", "--suite=regime"], "--set: .*; expected chronos-2"),
     ],
 )
@@ -213,6 +213,20 @@ def test_the_command_prints_the_reference_table_and_the_page(tmp_path, monkeypat
     assert "∞" in (out / "index.html").read_text("utf-8")
 
 
+def test_a_place_that_cannot_be_written_or_is_in_use_is_refused_before_the_work(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(eval.tscm.command, "score_suite", lambda *_, **__: pytest.fail("work"))
+    (tmp_path / "file").write_text("")
+    for name, said in (("file", "a file is in the way"), ("taken", "is writing here")):
+        with (
+            FileLock(tmp_path / "taken" / "results" / ".lock"),
+            pytest.raises(ResultsError, match=f"^out: .*{said}.*; expected") as found,
+        ):
+            run_and_report([SUITE], CLOSED, tmp_path / name)
+        assert "\n" not in str(found.value)
+
+
 @pytest.mark.slow
 def test_the_command_runs_on_a_suite_and_ends_when_it_is_told_to(tmp_path):
     arguments = [sys.executable, "-m", "eval", "tscm", "--suite=regime", "--sample=30",
@@ -225,3 +239,19 @@ def test_the_command_runs_on_a_suite_and_ends_when_it_is_told_to(tmp_path):
     started.stderr.read(20)
     os.kill(started.pid, signal.SIGINT)
     assert started.wait(120) in (130, -signal.SIGINT)
+
+
+def test_a_baseline_of_ones_own_is_named_by_module_and_factory(tmp_path, monkeypatch):
+    (tmp_path / "mine_tscm.py").write_text(
+        "from eval.tscm import ClosedForm\n"
+        "from eval.tscm.trivial import mean\n"
+        "def make():\n    return ClosedForm('mine', 'Mine', mean)\n"
+        "def taken():\n    return ClosedForm('mean', 'Mine', mean)\n"
+        "def none():\n    return 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = chosen_baselines(["mean", "mine_tscm:make"])
+    assert [one.name for one in found] == ["mean", "mine"]
+    for name, words in (("taken", "the name 'mean'"), ("none", "returned int"), ("no", "no")):
+        with pytest.raises(ValueError, match=f"^baselines: .*{words}"):
+            chosen_baselines([f"mine_tscm:{name}"])
