@@ -16,7 +16,7 @@ from tests.tscm.made import made_episodes
 from whatif_jax import cli
 from whatif_jax.export import ExportError, episodes, export_episodes
 from whatif_jax.export.episode_rows import EPISODE_COLUMNS, SCHEMA_COLUMNS, rows_of
-from whatif_jax.tscm import episode_suites, load_episode_suite, structures
+from whatif_jax.tscm import episode_suites, load_episode_suite, load_prior, structures
 
 DOTIME = os.environ.get("DOTIME", "")
 RUNS = {"x_obs": "factual", "x_int": "interventional", "x_counterfactual": "counterfactual"}
@@ -221,6 +221,15 @@ def test_an_episode_that_left_the_limit_is_not_written(made, tmp_path, monkeypat
     with pytest.raises(ValueError, match="expected each episode once"):
         write(load_episode_suite("regime"), [0, 0], tmp_path / "b")
     assert not (tmp_path / "b").exists()
+
+
+def test_irregular_times_are_refused_as_the_files_have_none(tmp_path):
+    suite = load_episode_suite("continuous")
+    prior = load_prior(suite.parts[1].prior, {"time": {"observations": {"poisson": 1.0}}})
+    parts = (suite.parts[0], dataclasses.replace(suite.parts[1], prior=prior))
+    with pytest.raises(ValueError, match="^suite: continuous-v1: part front_door .*; expected"):
+        write(dataclasses.replace(suite, parts=parts), [0], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def command(monkeypatch, capsys, *words):

@@ -53,6 +53,7 @@ folder = "/path/to/this/folder"
 
 import pandas
 
+# one shard; a list of all of them takes more memory than their files
 episodes = pandas.read_parquet([f"{folder}/shard-0000.parquet"])
 first = episodes.iloc[0]
 shape = first["length"], first["n_vars"]

@@ -81,6 +81,7 @@ def export_episodes(
             prior's limit at every attempt.
     """
     suite.batches(batch_size=batch_size, numbers=numbers)  # refuses what is wrong
+    _refuse_irregular(suite)
     chosen = np.arange(suite.episodes) if numbers is None else np.unique(np.asarray(numbers))
     if numbers is not None and len(chosen) < len(numbers):
         raise ValueError(f"numbers: {len(numbers)}, some twice; expected each episode once")
@@ -117,6 +118,17 @@ def export_episodes(
             raise interrupted(target, parts) from None
         _describe(suite, chosen, target, card, shards)
     return folder
+
+
+def _refuse_irregular(suite: EpisodeSuite) -> None:
+    """The columns have steps and no times, without which irregular series cannot be read."""
+    for part in suite.parts:
+        irregular = [kind for kind in part.prior.time.observations if kind != "regular"]
+        if part.prior.time.continuous and irregular:
+            raise ValueError(
+                f"suite: {suite.version}: part {part.name} is observed at times that are "
+                f"{', '.join(irregular)}; expected regular ones, as the files have no times"
+            )
 
 
 def _fingerprint(suite: EpisodeSuite, chosen: Int[np.ndarray, " n"]) -> str:
