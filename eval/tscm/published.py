@@ -78,9 +78,9 @@ def paper_table(board: Board) -> Table:
 
 def _comparable(published: Mapping[str, Any], suite: str, method: str) -> str:
     known = published["comparable"].get(suite)
-    if known is None and method != "Oracle":
-        return "no: another suite, see below"
-    return (known or {}).get(method) or published["methods"].get(method, "yes")
+    if known is None:
+        return "by construction" if method == "Oracle" else "no: another suite, see below"
+    return known.get(method) or published["methods"].get(method, "in kind")
 
 
 def later_table(board: Board) -> Table | None:

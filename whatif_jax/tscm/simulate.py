@@ -84,6 +84,14 @@ def check_run(scm: SCM, noise: Noise, intervention: Intervention, burn_in: int) 
     targets = intervention.targets
     if known(targets) and np.max(np.asarray(targets)) >= nodes:
         raise ValueError(f"intervention: targets {targets}; expected some of {nodes} nodes")
+    if known(targets, scm.node):
+        there = np.asarray(scm.node)
+        padded = [int(one) for one in np.asarray(targets) if one >= 0 and not there[one]]
+        if padded:
+            raise ValueError(
+                f"intervention: target {padded[0]} is padding; expected one of the world's "
+                f"{int(there.sum())} nodes"
+            )
 
 
 def single(tree: Tree) -> Tree:

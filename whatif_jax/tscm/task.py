@@ -177,6 +177,8 @@ class EpisodeTasks:
     """The tasks of a stream of episodes, with the face of a stream of tasks.
 
     Onsets differ, so that histories are masked at their beginning and futures at their end.
+    Covariates are the treated nodes alone, of both signs: `scale_inputs`, which reads covariates as
+    ratios to a level above 0, does not fit them.
 
     Args:
         stream: the episodes.
