@@ -184,3 +184,9 @@ def test_segments_are_the_best_of_all_partitions():
     assert best[1] == (15, 35)
     assert int(number) == 3 and begins.tolist() == [35, 15, 0, 0, 0]
     assert segment.tolist() == [2] * 15 + [1] * 20 + [0] * 15
+
+
+def test_no_fit_calls_lapack_whose_threads_wait_for_one_another():
+    shapes = jnp.ones((8, 40, 3)), jnp.ones((8, 40, 1)), jnp.ones((8, 40), bool)
+    lowered = jax.jit(jax.vmap(least_squares.least_squares)).lower(*shapes).as_text()
+    assert "lapack" not in lowered and "custom_call" not in lowered
