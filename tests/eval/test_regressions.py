@@ -66,6 +66,7 @@ def sample(suite) -> list[int]:
     )
 
 
+@pytest.mark.slow
 def test_equal_to_scikit_learn_on_the_suite(suite):
     """1e-4 of the history's scale; what was collinear before rounding is compared unrounded."""
     few = suite.take(sample(suite))

@@ -131,7 +131,9 @@ def test_what_a_structure_does_not_suit_gives_the_mean(name):
         assert not found.effect.any()
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "var" else pytest.mark.slow) for name in CLOSED]
+)
 def test_few_steps_give_numbers(name):
     """Onsets from the first step on, one value all along, values of 500, and long windows."""
     series = linear_series("confounder_mediator", steps=60)

@@ -17,6 +17,7 @@ def assert_same_run(run, whole_run):
         np.testing.assert_allclose(found, expected, **TOLERANCE)
 
 
+@pytest.mark.slow
 def test_two_devices_train_as_one(whole_run, tmp_path):
     finished(start_fit(tmp_path / "run", devices=2))
     assert_same_run(tmp_path / "run", whole_run)

@@ -105,6 +105,7 @@ def test_a_continuous_run_is_euler_and_maruyamas():
     np.testing.assert_allclose(found, oracle.path(scm, z, times, given, 4), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**31), target=st.integers(0, 4), length=st.integers(1, 9))
 def test_effects_reach_descendants_only_and_are_cut_at_the_node(seed, target, length):
