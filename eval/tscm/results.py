@@ -19,7 +19,6 @@ import pyarrow.parquet as parquet
 
 from whatif_jax.files import explained, write_whole
 from whatif_jax.tscm import EpisodeSuite
-from whatif_jax.tscm.prior import contents_of
 
 from ..run_files import ResultsError
 from .question import EVIDENCE
@@ -28,7 +27,6 @@ __all__ = [
     "COLUMNS",
     "Estimates",
     "before",
-    "contents",
     "joined",
     "load_estimates",
     "read",
@@ -92,15 +90,6 @@ class Estimates:
         return self.table.column(name).to_numpy(zero_copy_only=False)
 
 
-def contents(suite: EpisodeSuite) -> str:
-    """SHA-256 of what decides the suite's draws: a change of it makes other episodes."""
-    parts = [
-        [part.name, part.first, part.episodes, contents_of(part.prior)] for part in suite.parts
-    ]
-    said = json.dumps([suite.version, suite.seed, suite.steps, parts])
-    return hashlib.sha256(said.encode()).hexdigest()
-
-
 @functools.cache
 def code() -> str:
     """SHA-256 of the modules that estimate: all beside this one that do not score or report."""
@@ -121,7 +110,7 @@ def write(folder: Path, found: Estimates, suite: EpisodeSuite) -> Path:
         ResultsError: the folder cannot be written.
     """
     path = stored(folder, found.suite, found.evidence, found.baseline)
-    said = {"suite": found.suite, "contents": contents(suite), "version": VERSION,
+    said = {"suite": found.suite, "contents": suite.fingerprint, "version": VERSION,
             "code": code(), "evidence": found.evidence, "baseline": found.baseline,
             "about": json.dumps(dict(found.about), sort_keys=True)}  # fmt: skip
     table = found.table.replace_schema_metadata(said)
@@ -164,7 +153,7 @@ def before(folder: Path, suite: EpisodeSuite, evidence: str, baseline: str) -> E
     if not path.is_file():
         return None
     found, said = read(path)
-    if said["contents"] != contents(suite):
+    if said["contents"] != suite.fingerprint:
         raise ResultsError(
             f"results: {path} is of another {suite.version}; expected the same seed, sizes and "
             f"priors: remove it, or choose another folder"
